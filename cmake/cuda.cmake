@@ -1,0 +1,12 @@
+# CUDA is optional everywhere: where it is absent the build says so and goes on. Nothing uses it yet.
+if(SLUICE_CUDA)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER}")
+  else()
+    message(STATUS "CUDA: not found; building without the CUDA backend")
+  endif()
+else()
+  message(STATUS "CUDA: not asked for (preset cuda asks); building without the CUDA backend")
+endif()

@@ -1,0 +1,1 @@
+#include "models/collective_cost.h"

@@ -1,0 +1,1 @@
+#include "models/kernel_cost.h"

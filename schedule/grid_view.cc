@@ -1,0 +1,1 @@
+#include "schedule/grid_view.h"

@@ -1,0 +1,1 @@
+#include "schedule/happens_before.h"

@@ -1,0 +1,1 @@
+#include "schedule/place_memory.h"

@@ -1,0 +1,22 @@
+// The text form: one line per host, rank, group, buffer and op; written to be read, diffed and typed by hand.
+// docs/schedule.md has the grammar.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "schedule/schedule.h"
+
+namespace sluice {
+
+// Round-trips: parse_schedule(to_text(s), "") == s for every s whose ids are dense.
+std::string to_text(const Schedule& schedule);
+
+// One op as its line in the text form, for messages: "op 41 r3 collective all_gather(g2, 512 MiB) ...".
+std::string to_text(const Op& op);
+
+// `origin` names the source in messages. Throws InputError "origin:line:col: what, got, expected, suggestion".
+// Checks the grammar and that ids are dense, nothing else: call verify().
+Schedule parse_schedule(std::string_view text, std::string_view origin);
+
+}  // namespace sluice

@@ -1,0 +1,1 @@
+#include "traces/lane_time.h"

@@ -1,0 +1,1 @@
+#include "traces/perfetto_export.h"
