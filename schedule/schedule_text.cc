@@ -1,1 +1,0 @@
-#include "schedule/schedule_text.h"
