@@ -33,14 +33,14 @@ enum class Wait : std::uint8_t {
 
 struct TraceEvent {
     OpId op{};
-    std::uint32_t lane = 0;   // index into Trace::lanes
-    Seconds begin{}, end{};   // from the start of the step
+    std::uint32_t lane = 0;  // index into Trace::lanes
+    Seconds begin{}, end{};  // from the start of the step
     OpId blocker = kNoOp;
     Wait wait = Wait::kNone;
     std::uint32_t label = 0;  // index into Trace::labels: the phase, "forward", "optimizer" ...
     std::int32_t stage = -1, layer = -1, subsequence = -1, part = -1;  // -1: does not apply
-    Bytes bytes{};            // moved by a copy, a transfer or a collective (per rank); 0 for compute
-    std::uint32_t flow = 0;   // same number on an offload and on its reload; 0: none
+    Bytes bytes{};           // moved by a copy, a transfer or a collective (per rank); 0 for compute
+    std::uint32_t flow = 0;  // same number on an offload and on its reload; 0: none
     friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };
 
@@ -58,9 +58,9 @@ struct MemoryPool {
     bool host = false;
     std::uint32_t owner = 0;  // rank, or node when host
     Bytes capacity{};
-    Bytes arena{};            // what is allocated, whatever lives in it
+    Bytes arena{};  // what is allocated, whatever lives in it
     Seconds peak_time{};
-    OpId peak_op = kNoOp;     // the op that was running when most bytes lived
+    OpId peak_op = kNoOp;                                     // the op that was running when most bytes lived
     std::vector<std::pair<std::uint32_t, Bytes>> peak_kinds;  // label of the buffer kind, live bytes; by label index
     friend bool operator==(const MemoryPool&, const MemoryPool&) = default;
 };
@@ -75,26 +75,26 @@ struct MemorySample {
 
 // Where the numbers come from. Never environment variables, user or machine names.
 struct Provenance {
-    std::string producer;               // "simgrid replay", "cpu runtime" ...
-    std::string scenario;               // name
-    std::string scenario_fingerprint;   // of the scenario with everything it includes
+    std::string producer;              // "simgrid replay", "cpu runtime" ...
+    std::string scenario;              // name
+    std::string scenario_fingerprint;  // of the scenario with everything it includes
     std::string schedule_fingerprint;
-    std::string calibration;            // name and fingerprint
-    std::string hardware;               // what was simulated or used
+    std::string calibration;                                    // name and fingerprint
+    std::string hardware;                                       // what was simulated or used
     std::vector<std::pair<std::string, std::string>> versions;  // "sluice" -> "0.1.0", "simgrid" -> "3.32" ...
-    std::vector<std::string> omissions; // what the producer does not model, one sentence each
+    std::vector<std::string> omissions;                         // what the producer does not model, one sentence each
     friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
 struct Trace {
     Provenance provenance;
-    Seconds step{};                     // the step's duration: at least the last event's end
+    Seconds step{};  // the step's duration: at least the last event's end
     std::vector<std::string> labels;
-    std::vector<TraceLane> lanes;       // sorted
-    std::vector<TraceEvent> events;     // ordered by op id; at most one per op
-    std::vector<KernelSpan> kernels;    // ordered by event, then begin
+    std::vector<TraceLane> lanes;     // sorted
+    std::vector<TraceEvent> events;   // ordered by op id; at most one per op
+    std::vector<KernelSpan> kernels;  // ordered by event, then begin
     std::vector<MemoryPool> pools;
-    std::vector<MemorySample> memory;   // ordered by pool, then time
+    std::vector<MemorySample> memory;  // ordered by pool, then time
     friend bool operator==(const Trace&, const Trace&) = default;
 };
 

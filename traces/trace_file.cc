@@ -1,1 +1,0 @@
-#include "traces/trace_file.h"
