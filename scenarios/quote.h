@@ -1,0 +1,12 @@
+// Other people's text inside our one-line messages.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+// The text in double quotes: at most 60 bytes (whole UTF-8 characters, then "..."), control characters as spaces.
+std::string quote(std::string_view text);
+
+}  // namespace sluice

@@ -1,0 +1,169 @@
+#include "scenarios/read_cluster.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/sourced_block.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::int64_t kMostNodes = 65536;
+constexpr std::int64_t kMostGpusPerNode = 64;
+
+constexpr std::string_view kKeys[] = {"name", "nodes", "gpus_per_node", "sources", "gpu",
+                                      "pcie", "host",  "nvlink",        "network"};
+constexpr std::string_view kGpuKeys[] = {"name", "memory", "reserved", "peak", "memory_bandwidth"};
+constexpr std::string_view kPcieKeys[] = {"d2h",        "h2d",       "duplex", "latency", "gpus_per_switch",
+                                          "switch_d2h", "switch_h2d"};
+constexpr std::string_view kHostKeys[] = {"memory", "reserved", "numa_nodes", "bandwidth"};
+constexpr std::string_view kNvlinkKeys[] = {"bandwidth", "latency"};
+constexpr std::string_view kNetworkKeys[] = {"nics", "bandwidth", "latency", "nic_shares_gpu_pcie"};
+constexpr std::string_view kOverrideKeys[] = {"use", "nodes", "gpus_per_node", "gpu_memory", "host_memory"};
+
+Bytes read_reserved(const SourcedBlock& block, Bytes memory) {
+    const auto field = find_number(block, "reserved");
+    if (!field) return Bytes{0};
+    const Bytes reserved = read_bytes(*field, kReservedLimits);
+    if (reserved >= memory)
+        fail(*field, fmt::format("got {} B, expected less than memory, {} B", reserved.value, memory.value));
+    return reserved;
+}
+
+std::int64_t count_or_one(const SourcedBlock& block, std::string_view key) {
+    const auto field = find_number(block, key);
+    return field ? read_count(*field, kMostGpusPerNode) : 1;
+}
+
+BytesPerSecond rate_or(const SourcedBlock& block, std::string_view key, BytesPerSecond otherwise) {
+    const auto field = find_number(block, key);
+    return field ? read_bytes_per_second(*field) : otherwise;
+}
+
+Gpu read_gpu(const SourcedBlock& block) {
+    Gpu gpu;
+    gpu.name = read_text(get(block.field, "name"));
+    gpu.memory = read_bytes(get_number(block, "memory"), kMemoryLimits);
+    gpu.reserved = read_reserved(block, gpu.memory);
+    gpu.peak = read_flops_per_second(get_number(block, "peak"));
+    gpu.memory_bandwidth = read_bytes_per_second(get_number(block, "memory_bandwidth"));
+    return gpu;
+}
+
+BytesPerSecond read_duplex(const SourcedBlock& block, BytesPerSecond both) {
+    const auto field = find_number(block, "duplex");
+    if (!field) return both;
+    const BytesPerSecond duplex = read_bytes_per_second(*field);
+    // A rounding of the sum must not refuse a file that gives exactly the sum.
+    if (duplex.value > both.value * (1 + 1e-12))
+        fail(*field, fmt::format("got {}, expected at most d2h + h2d", read_text(*field)));
+    return duplex;
+}
+
+Pcie read_pcie(const SourcedBlock& block) {
+    Pcie pcie;
+    pcie.d2h = read_bytes_per_second(get_number(block, "d2h"));
+    pcie.h2d = read_bytes_per_second(get_number(block, "h2d"));
+    pcie.duplex = read_duplex(block, pcie.d2h + pcie.h2d);
+    pcie.latency = read_seconds(get_number(block, "latency"));
+    pcie.gpus_per_switch = count_or_one(block, "gpus_per_switch");
+    if (pcie.gpus_per_switch > 1) {
+        pcie.switch_d2h = read_bytes_per_second(get_number(block, "switch_d2h"));
+        pcie.switch_h2d = read_bytes_per_second(get_number(block, "switch_h2d"));
+    } else {
+        pcie.switch_d2h = rate_or(block, "switch_d2h", pcie.d2h);
+        pcie.switch_h2d = rate_or(block, "switch_h2d", pcie.h2d);
+    }
+    return pcie;
+}
+
+HostMemory read_host(const SourcedBlock& block) {
+    HostMemory host;
+    host.memory = read_bytes(get_number(block, "memory"), kMemoryLimits);
+    host.reserved = read_reserved(block, host.memory);
+    host.numa_nodes = count_or_one(block, "numa_nodes");
+    host.bandwidth = read_bytes_per_second(get_number(block, "bandwidth"));
+    return host;
+}
+
+Nvlink read_nvlink(const SourcedBlock& block) {
+    return {read_bytes_per_second(get_number(block, "bandwidth")), read_seconds(get_number(block, "latency"))};
+}
+
+Network read_network(const SourcedBlock& block) {
+    Network network;
+    network.nics = read_count(get_number(block, "nics"), kMostGpusPerNode);
+    network.bandwidth = read_bytes_per_second(get_number(block, "bandwidth"));
+    network.latency = read_seconds(get_number(block, "latency"));
+    if (const auto field = find_number(block, "nic_shares_gpu_pcie")) network.nic_shares_gpu_pcie = read_bool(*field);
+    return network;
+}
+
+// The field at block.key for a message, or the nearest thing around it that the file has. (An override lacks the
+// blocks.)
+YamlField locate(const YamlField& root, std::string_view block, std::string_view key) {
+    const auto around = find(root, block);
+    if (!around) return root;
+    const auto field = find(*around, key);
+    return field ? *field : *around;
+}
+
+// What concerns several numbers at once.
+void expect_consistent(const Cluster& c, const YamlField& root) {
+    if (c.gpus_per_node % c.host.numa_nodes != 0)
+        fail(locate(root, "host", "numa_nodes"),
+             fmt::format("{} NUMA nodes do not divide gpus_per_node {}, expected a divisor", c.host.numa_nodes,
+                         c.gpus_per_node));
+    const std::int64_t gpus_per_numa = c.gpus_per_node / c.host.numa_nodes;
+    if (gpus_per_numa % c.pcie.gpus_per_switch != 0)
+        fail(locate(root, "pcie", "gpus_per_switch"),
+             fmt::format("{} GPUs per switch do not divide the {} GPUs of a NUMA node, expected a divisor",
+                         c.pcie.gpus_per_switch, gpus_per_numa));
+    if (c.network.nics > 0 && c.gpus_per_node % c.network.nics != 0)
+        fail(locate(root, "network", "nics"), fmt::format("{} NICs do not divide gpus_per_node {}, expected a divisor",
+                                                          c.network.nics, c.gpus_per_node));
+    if (c.nodes > 1 && c.network.nics == 0)
+        fail(root, fmt::format("{} nodes without a network, expected a key \"network\" or nodes: 1", c.nodes));
+}
+
+}  // namespace
+
+Cluster read_cluster(const YamlField& root, std::string_view name) {
+    SourceList sources = read_sources(root);
+    const SourcedBlock top = open_block(root, sources, kKeys);
+    const auto block = [&](std::string_view key, std::span<const std::string_view> keys) {
+        return open_block(get(root, key), sources, keys);
+    };
+    Cluster cluster;
+    const auto own_name = find(root, "name");
+    cluster.name = own_name ? read_name(*own_name) : std::string(name);
+    cluster.nodes = read_count(get_number(top, "nodes"), kMostNodes);
+    cluster.gpus_per_node = read_count(get_number(top, "gpus_per_node"), kMostGpusPerNode);
+    cluster.gpu = read_gpu(block("gpu", kGpuKeys));
+    cluster.pcie = read_pcie(block("pcie", kPcieKeys));
+    cluster.host = read_host(block("host", kHostKeys));
+    if (find(root, "nvlink")) cluster.nvlink = read_nvlink(block("nvlink", kNvlinkKeys));
+    if (find(root, "network")) cluster.network = read_network(block("network", kNetworkKeys));
+    expect_all_used(sources);
+    expect_consistent(cluster, root);
+    return cluster;
+}
+
+void override_cluster(Cluster& cluster, const YamlField& overrides) {
+    expect_keys(overrides, kOverrideKeys);
+    if (const auto field = find(overrides, "nodes")) cluster.nodes = read_count(*field, kMostNodes);
+    if (const auto field = find(overrides, "gpus_per_node"))
+        cluster.gpus_per_node = read_count(*field, kMostGpusPerNode);
+    const auto memory = [&](std::string_view key, Bytes reserved, Bytes& target) {
+        const auto field = find(overrides, key);
+        if (!field) return;
+        target = read_bytes(*field, kMemoryLimits);
+        if (reserved >= target)
+            fail(*field, fmt::format("got {} B, expected more than the reserved {} B of {}", target.value,
+                                     reserved.value, cluster.name));
+    };
+    memory("gpu_memory", cluster.gpu.reserved, cluster.gpu.memory);
+    memory("host_memory", cluster.host.reserved, cluster.host.memory);
+    expect_consistent(cluster, overrides);
+}
+
+}  // namespace sluice

@@ -1,0 +1,200 @@
+#include "scenarios/read_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sluice {
+namespace {
+
+constexpr std::int64_t kMostRanks = 1048576;
+constexpr std::int64_t kMostSubsequences = 65536;
+constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
+
+constexpr std::string_view kKeys[] = {"sp", "pp", "n", "partition", "placement", "granularity", "inventory"};
+constexpr std::string_view kPlannedKeys[] = {"dp", "zero", "virtual_stages", "multiplexing", "recompute"};
+constexpr std::string_view kSpKeys[] = {"kind", "degree"};
+constexpr std::string_view kPartitionKeys[] = {"kind", "list", "count", "alignment"};
+constexpr std::string_view kPlacementKeys[] = {"ratio"};
+
+constexpr Choice<SequenceParallelKind> kSpKinds[] = {{"megatron", SequenceParallelKind::kMegatron}};
+constexpr std::string_view kPlannedSpKinds[] = {"ulysses", "ring", "context"};
+constexpr Choice<PartitionKind> kPartitionKinds[] = {
+    {"flops", PartitionKind::kFlops}, {"cost", PartitionKind::kCost}, {"equal", PartitionKind::kEqual}};
+constexpr Choice<CausalCount> kCounts[] = {{"exact", CausalCount::kExact}, {"uncut", CausalCount::kUncut}};
+constexpr Choice<Granularity> kGranularities[] = {{"stage", Granularity::kStage}, {"layer", Granularity::kLayer}};
+constexpr Choice<Inventory> kInventories[] = {{"runtime", Inventory::kRuntime}, {"paper", Inventory::kPaper}};
+enum class PlacementName : std::uint8_t { kNone, kFull, kAdaptive };
+constexpr Choice<PlacementName> kPlacements[] = {
+    {"none", PlacementName::kNone}, {"full", PlacementName::kFull}, {"adaptive", PlacementName::kAdaptive}};
+constexpr std::string_view kPlannedPlacements[] = {"recompute"};
+
+std::string_view unit_of(Tokens tokens) { return tokens.value == 1 ? "token" : "tokens"; }
+
+// Every rank of a sequence-parallel group holds an equal share of the weights, heads and vocabulary.
+void expect_sp_divides(const YamlField& field, std::int64_t sp, const Architecture& model) {
+    const struct {
+        std::string_view name;
+        std::int64_t value;
+    } parts[] = {{"heads", model.heads}, {"kv_heads", model.kv_heads}, {"hidden", model.hidden}, {"ffn", model.ffn}};
+    for (const auto& part : parts)
+        if (part.value % sp != 0)
+            fail(field, fmt::format("got {}, which does not divide {} {} of {}, expected a divisor", sp, part.name,
+                                    part.value, model.name));
+    if (model.vocabulary % sp != 0)
+        fail(field,
+             fmt::format("got {}, which does not divide vocabulary {} of {}, expected a padded vocabulary such as {}",
+                         sp, model.vocabulary, model.name, (model.vocabulary / sp + 1) * sp));
+}
+
+void read_sp(const YamlField& field, const Architecture& model, Policy& policy) {
+    expect_keys(field, kSpKeys);
+    if (const auto kind = find(field, "kind")) policy.sp_kind = read_choice(*kind, kSpKinds, kPlannedSpKinds);
+    const YamlField degree = get(field, "degree");
+    policy.sp = read_count(degree, kMostRanks);
+    expect_sp_divides(degree, policy.sp, model);
+}
+
+void read_pp(const YamlField& field, const Architecture& model, Policy& policy) {
+    policy.pp = read_count(field, kMostRanks);
+    if (policy.pp > model.layers)
+        fail(field, fmt::format("got {} stages for the {} layers of {}, expected at most one stage per layer",
+                                policy.pp, model.layers, model.name));
+}
+
+// No data parallelism yet, and idle GPUs would falsify every figure per GPU.
+void expect_all_gpus(const YamlField& field, const Policy& policy, const Cluster& cluster) {
+    const std::int64_t ranks = policy.sp * policy.pp;
+    if (ranks == cluster.gpus()) return;
+    const bool whole_nodes = ranks % cluster.gpus_per_node == 0;
+    fail(field,
+         fmt::format("sp {} x pp {} = {} ranks, but cluster {} has {} x {} = {} GPUs, expected equal numbers{}",
+                     policy.sp, policy.pp, ranks, cluster.name, cluster.nodes, cluster.gpus_per_node, cluster.gpus(),
+                     whole_nodes ? fmt::format("; for instance cluster: {{use: {}, nodes: {}}}", cluster.name,
+                                               ranks / cluster.gpus_per_node)
+                                 : ""));
+}
+
+void read_lengths(const YamlField& field, Partition& partition) {
+    partition.kind = PartitionKind::kList;
+    for (const YamlField& item : items(field)) partition.lengths.push_back(read_tokens(item, kTokenLimits));
+}
+
+void expect_lengths_fit(const YamlField& field, const Partition& partition, std::int64_t n, Tokens sequence) {
+    if (static_cast<std::int64_t>(partition.lengths.size()) != n)
+        fail(field, fmt::format("got {} lengths, expected n = {}", partition.lengths.size(), n));
+    Tokens sum{};
+    const std::vector<YamlField> fields = items(field);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        const Tokens length = partition.lengths[i];
+        if (length.value % partition.alignment.value != 0)
+            fail(fields[i], fmt::format("got {} {}, expected a multiple of the alignment, {} {}", length.value,
+                                        unit_of(length), partition.alignment.value, unit_of(partition.alignment)));
+        sum += length;
+    }
+    if (sum != sequence)
+        fail(field, fmt::format("the lengths sum to {} tokens, expected the sequence's {}", sum.value, sequence.value));
+}
+
+Tokens read_alignment(const YamlField& field, std::int64_t sp) {
+    const Tokens alignment = read_tokens(field, kTokenLimits);
+    if (alignment.value % sp != 0)
+        fail(field, fmt::format("got {} {}, expected a multiple of sp, {}", alignment.value, unit_of(alignment), sp));
+    return alignment;
+}
+
+void read_partition_mapping(const YamlField& field, std::int64_t sp, Partition& partition) {
+    expect_keys(field, kPartitionKeys);
+    const auto list = find(field, "list");
+    if (list && find(field, "kind")) fail(field, "got kind and list, expected one of them");
+    if (list)
+        read_lengths(*list, partition);
+    else
+        partition.kind = read_choice(get(field, "kind"), kPartitionKinds);
+    if (const auto count = find(field, "count")) {
+        if (partition.kind != PartitionKind::kFlops) fail(*count, "goes with kind: flops only");
+        partition.count = read_choice(*count, kCounts);
+    }
+    if (const auto alignment = find(field, "alignment")) partition.alignment = read_alignment(*alignment, sp);
+}
+
+Partition read_partition(const std::optional<YamlField>& field, const Policy& policy) {
+    Partition partition;
+    partition.alignment = Tokens{policy.sp};
+    if (!field) return partition;
+    if (field->node->kind == YamlKind::kMapping)
+        read_partition_mapping(*field, policy.sp, partition);
+    else if (read_text(*field) == "list")
+        fail(*field, "got \"list\", expected the lengths: {list: [\"1024 tokens\", ...]}");
+    else
+        partition.kind = read_choice(*field, kPartitionKinds);
+    return partition;
+}
+
+// `field`: the policy. Messages point at n, the alignment or the list, whichever is wrong.
+void expect_subsequences_fit(const YamlField& field, const Policy& policy, Tokens sequence) {
+    const Tokens alignment = policy.partition.alignment;
+    if (sequence.value % alignment.value != 0) {
+        const auto partition = find(field, "partition");
+        const auto given = partition ? find(*partition, "alignment") : std::nullopt;
+        const std::int64_t below = sequence.value / alignment.value * alignment.value;
+        fail(given ? *given : field,
+             fmt::format("the sequence of {} {} is not a multiple of the alignment, {} {}; expected {}{} tokens",
+                         sequence.value, unit_of(sequence), alignment.value, unit_of(alignment),
+                         below > 0 ? fmt::format("{} or ", below) : "", below + alignment.value));
+    }
+    const std::int64_t most = sequence.value / alignment.value;
+    if (policy.n > most)
+        fail(get(field, "n"),
+             fmt::format("got {} subsequences of at least {} {} for a sequence of {}, expected at most {}", policy.n,
+                         alignment.value, unit_of(alignment), sequence.value, most));
+    if (policy.partition.kind == PartitionKind::kList)
+        expect_lengths_fit(get(get(field, "partition"), "list"), policy.partition, policy.n, sequence);
+}
+
+PlacementPolicy read_placement(const YamlField& field) {
+    if (field.node->kind == YamlKind::kMapping) {
+        expect_keys(field, kPlacementKeys);
+        return OffloadRatio{read_ratio(get(field, "ratio"))};
+    }
+    if (read_text(field) == "ratio") fail(field, "got \"ratio\", expected the share: {ratio: 0.5}");
+    switch (read_choice(field, kPlacements, kPlannedPlacements)) {
+        case PlacementName::kNone:
+            return KeepAll{};
+        case PlacementName::kFull:
+            return OffloadAll{};
+        case PlacementName::kAdaptive:
+            return AdaptiveOffload{};
+    }
+    return AdaptiveOffload{};
+}
+
+void refuse_planned_keys(const YamlField& field) {
+    for (const std::string_view key : kPlannedKeys) {
+        auto planned = find(field, key);
+        if (!planned) continue;
+        fail(*planned, "is not supported yet, expected it to be left out");
+    }
+}
+
+}  // namespace
+
+Policy read_policy(const YamlField& field, const Scenario& scenario) {
+    if (field.node->kind == YamlKind::kMapping) refuse_planned_keys(field);
+    expect_keys(field, kKeys);
+    Policy policy;
+    read_sp(get(field, "sp"), scenario.model, policy);
+    read_pp(get(field, "pp"), scenario.model, policy);
+    expect_all_gpus(field, policy, scenario.cluster);
+    policy.n = read_count(get(field, "n"), kMostSubsequences);
+    policy.partition = read_partition(find(field, "partition"), policy);
+    expect_subsequences_fit(field, policy, scenario.sequence);
+    const auto placement = find(field, "placement");
+    policy.placement = placement ? read_placement(*placement) : AdaptiveOffload{};
+    if (const auto granularity = find(field, "granularity"))
+        policy.granularity = read_choice(*granularity, kGranularities);
+    if (const auto inventory = find(field, "inventory")) policy.inventory = read_choice(*inventory, kInventories);
+    return policy;
+}
+
+}  // namespace sluice

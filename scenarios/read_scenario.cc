@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fingerprint.h"
+#include "scenarios/quote.h"
+#include "scenarios/read_architecture.h"
+#include "scenarios/read_calibration.h"
+#include "scenarios/read_cluster.h"
+#include "scenarios/read_policy.h"
+#include "scenarios/scenario.h"
+#include "scenarios/scenario_files.h"
+#include "scenarios/yaml_field.h"
+
+namespace sluice {
+namespace {
+
+constexpr Bytes kLongestFile = 1_MiB;
+constexpr Limits<Tokens> kSequenceLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
+constexpr Limits<std::int64_t> kBatchLimits{1, 65536, "1 ... 65536 sequences"};
+
+constexpr std::string_view kKeys[] = {"name",  "model",     "cluster",   "calibration", "sequence",
+                                      "batch", "precision", "optimizer", "policy"};
+constexpr std::string_view kPrecisionKeys[] = {"weights", "gradients", "kv_gradients"};
+constexpr Choice<DataType> kDataTypes[] = {{"bf16", DataType::kBf16}, {"fp32", DataType::kFp32}};
+constexpr std::string_view kPlannedDataTypes[] = {"fp16", "fp8"};
+constexpr Choice<bool> kOptimizers[] = {{"adamw", true}};
+constexpr std::string_view kPlannedOptimizers[] = {"adam", "sgd", "lion", "adafactor", "muon"};
+
+// What is read besides the scenario's own text: where named files are, and the fingerprint so far.
+struct Reading {
+    std::filesystem::path folder;
+    std::uint64_t fingerprint = 0;
+
+    // The separator keeps "ab" + "c" apart from "a" + "bc".
+    void add(std::string_view text) {
+        fingerprint = sluice::fingerprint(std::string_view("\0", 1), sluice::fingerprint(text, fingerprint));
+    }
+};
+
+// Reads subfolder/NAME.yaml, whose name is in `field`, with `read(root, name)`.
+template <class Read>
+auto read_named(const YamlField& field, std::string_view subfolder, Reading& reading, Read read) {
+    const std::filesystem::path path = find_named_file(field, subfolder, reading.folder);
+    const std::string origin = path.string();
+    const std::string text = read_file(path, kLongestFile);
+    const YamlNode tree = parse_yaml(text, origin);
+    auto result = read(YamlField{&tree, "", origin, tree.place}, path.stem().string());
+    reading.add(text);
+    return result;
+}
+
+// A name, or the thing itself as a mapping.
+template <class Read>
+auto read_named_or_inline(const YamlField& field, std::string_view subfolder, Reading& reading, Read read) {
+    if (field.node->kind == YamlKind::kMapping) return read(field, "inline");
+    return read_named(field, subfolder, reading, read);
+}
+
+Cluster read_cluster_use(const YamlField& field, Reading& reading) {
+    const auto use = field.node->kind == YamlKind::kMapping ? find(field, "use") : std::nullopt;
+    if (!use) return read_named_or_inline(field, "clusters", reading, read_cluster);
+    Cluster cluster = read_named(*use, "clusters", reading, read_cluster);
+    override_cluster(cluster, field);
+    return cluster;
+}
+
+Precision read_precision(const YamlField& field) {
+    expect_keys(field, kPrecisionKeys);
+    Precision precision;
+    const auto read = [&](std::string_view key, DataType& target) {
+        if (const auto type = find(field, key)) target = read_choice(*type, kDataTypes, kPlannedDataTypes);
+    };
+    read("weights", precision.weights);
+    read("gradients", precision.gradients);
+    read("kv_gradients", precision.kv_gradients);
+    return precision;
+}
+
+// The stem of the file's name, with "-" for what a name cannot hold.
+std::string default_name(std::string_view origin) {
+    std::string name = std::filesystem::path(origin).stem().string().substr(0, 64);
+    for (char& c : name) {
+        const bool good =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+        if (!good) c = '-';
+    }
+    return name.empty() || name.front() == '-' || name.front() == '.' || name.front() == '_' ? "scenario" : name;
+}
+
+Scenario read_root(const YamlField& root, Reading& reading) {
+    expect_keys(root, kKeys);
+    Scenario scenario;
+    const auto name = find(root, "name");
+    scenario.name = name ? read_name(*name) : default_name(root.origin);
+    scenario.model = read_named_or_inline(get(root, "model"), "architectures", reading, read_architecture);
+    scenario.cluster = read_cluster_use(get(root, "cluster"), reading);
+    scenario.calibration = read_named_or_inline(get(root, "calibration"), "calibrations", reading, read_calibration);
+    scenario.sequence = read_tokens(get(root, "sequence"), kSequenceLimits);
+    if (const auto batch = find(root, "batch")) scenario.batch = read_sequences(*batch, kBatchLimits);
+    if (const auto precision = find(root, "precision")) scenario.precision = read_precision(*precision);
+    if (const auto optimizer = find(root, "optimizer")) read_choice(*optimizer, kOptimizers, kPlannedOptimizers);
+    scenario.policy = read_policy(get(root, "policy"), scenario);
+    scenario.fingerprint = fingerprint_hex(reading.fingerprint);
+    return scenario;
+}
+
+}  // namespace
+
+Scenario parse_scenario(std::string_view text, std::string_view origin, const std::filesystem::path& folder) {
+    const YamlNode tree = parse_yaml(text, origin);
+    Reading reading{folder, sluice::fingerprint("")};
+    reading.add(text);
+    return read_root(YamlField{&tree, "", origin, tree.place}, reading);
+}
+
+Scenario read_scenario(const std::filesystem::path& path) {
+    return parse_scenario(read_file(path, kLongestFile), path.string(), path.parent_path());
+}
+
+}  // namespace sluice

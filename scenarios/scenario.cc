@@ -1,1 +1,0 @@
-#include "scenarios/scenario.h"
