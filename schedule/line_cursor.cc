@@ -96,7 +96,9 @@ std::size_t LineCursor::choice(std::string_view what, std::span<const std::strin
     const std::size_t begin = mark();
     const auto found = std::find(names.begin(), names.end(), word());
     if (found == names.end()) {
-        fail(begin, fmt::format("unknown {}", what), listed(names), nearest_name(token_at(begin), names));
+        const std::string_view got = token_at(begin);
+        if (got.empty()) fail(begin, fmt::format("missing {}", what), listed(names));
+        fail(begin, fmt::format("unknown {}", what), listed(names), nearest_name(got, names));
     }
     return static_cast<std::size_t>(found - names.begin());
 }
