@@ -1,5 +1,6 @@
 // Memory placement: gives every buffer its offset in the device or host arena of its rank and adds the `after` edges
-// that sharing bytes needs (rule 5), so that prefetch depth is bounded by the schedule and peak memory is a static fact.
+// that sharing bytes needs (rule 5), so that prefetch depth is bounded by the schedule and peak memory is a static
+// fact.
 #pragma once
 
 #include <array>
@@ -17,12 +18,12 @@ inline constexpr Bytes kPlacementAlignment = 512_B;
 // What lives, by kind, at the op of a rank where most bytes live at once, in issue order.
 struct LivePeak {
     OpId op = kNoOp;
-    Bytes bytes{};                             // sum of by_kind; buffer sizes rounded up to kPlacementAlignment
-    std::array<Bytes, kBufferKinds> by_kind{}; // indexed by BufferKind
+    Bytes bytes{};                              // sum of by_kind; buffer sizes rounded up to kPlacementAlignment
+    std::array<Bytes, kBufferKinds> by_kind{};  // indexed by BufferKind
 };
 
 struct ArenaUse {
-    Bytes arena{};   // end of the highest buffer: what must be allocated, >= live.bytes
+    Bytes arena{};  // end of the highest buffer: what must be allocated, >= live.bytes
     LivePeak live;
 };
 
