@@ -1,0 +1,91 @@
+#include "models/activation_inventory.h"
+
+#include <cmath>
+
+namespace sluice {
+namespace {
+
+struct Widths {
+    double element, hidden, ffn, queries, kv, heads;
+    bool gated, mean_and_scale;
+
+    explicit Widths(const Scenario& s)
+        : element(static_cast<double>(size_of(s.precision.weights).value)),
+          hidden(static_cast<double>(s.model.hidden)),
+          ffn(static_cast<double>(s.model.ffn)),
+          queries(static_cast<double>(s.model.heads * s.model.head_dim)),
+          kv(static_cast<double>(s.model.kv_heads * s.model.head_dim)),
+          heads(static_cast<double>(s.model.heads)),
+          gated(s.model.activation == ActivationFunction::kSwiglu),
+          mean_and_scale(s.model.norm == Norm::kLayerNorm) {}
+};
+
+Bytes traffic(double bytes) { return Bytes{std::llround(bytes)}; }
+
+std::vector<ActivationTensor> runtime_inventory(const Scenario& s) {
+    const Widths w(s);
+    const double row = w.element * w.hidden;
+    const double statistics = w.mean_and_scale ? 8 : 4;  // fp32 mean and reciprocal deviation; RMSNorm has no mean
+    const double first = (w.gated ? 2 : 1) * w.ffn;
+    const double mean_keys = static_cast<double>(s.sequence.value) / 2;
+    using enum Lifetime;
+    return {
+        {"block input", row, kForwardBackward, {}, {}, ""},
+        {"norm1 statistics", statistics, kForwardBackward, {}, traffic(row), "block input"},
+        {"norm1 output", row, kForwardBackward, {}, traffic(2 * row), "block input"},
+        {"query", w.element * w.queries, kForwardBackward, Flops{2 * w.hidden * w.queries},
+         traffic(2 * w.element * w.queries), "norm1 output"},
+        {"key and value", 2 * w.element * w.kv, kEverySubsequence, Flops{4 * w.hidden * w.kv},
+         traffic(4 * w.element * w.kv), "norm1 output"},
+        {"attention output", w.element * w.queries, kForwardBackward, Flops{4 * mean_keys * w.queries}, {},
+         "query, key and value"},
+        {"log-sum-exp", 4 * w.heads, kForwardBackward, Flops{4 * mean_keys * w.queries}, {}, "query, key and value"},
+        {"middle residual", row, kForwardBackward, Flops{2 * w.hidden * w.queries}, traffic(3 * row),
+         "attention output, block input"},
+        {"norm2 statistics", statistics, kForwardBackward, {}, traffic(row), "middle residual"},
+        {"norm2 output", row, kForwardBackward, {}, traffic(2 * row), "middle residual"},
+        {w.gated ? "gate and up" : "first MLP output", w.element * first, kForwardBackward, Flops{2 * w.hidden * first},
+         {}, "norm2 output"},
+        {"activation output", w.element * w.ffn, kForwardBackward, {}, traffic(w.element * (first + w.ffn)),
+         w.gated ? "gate and up" : "first MLP output"},
+    };
+}
+
+// SPPO Fig. 9 (a), in bytes per token and hidden unit; Section 5.1 sums them to 38 with K and V 2 each.
+std::vector<ActivationTensor> paper_inventory(const Scenario& s) {
+    const auto h = static_cast<double>(s.model.hidden);
+    using enum Lifetime;
+    return {
+        {"block input (paper)", 2 * h, kForwardBackward, {}, {}, ""},
+        {"query (paper)", 2 * h, kForwardBackward, {}, {}, ""},
+        {"key and value (paper)", 4 * h, kEverySubsequence, {}, {}, ""},
+        {"attention (paper)", 8 * h, kForwardBackward, {}, {}, ""},
+        {"MLP (paper)", 22 * h, kForwardBackward, {}, {}, ""},
+    };
+}
+
+}  // namespace
+
+std::vector<ActivationTensor> activation_inventory(const Scenario& scenario) {
+    return scenario.policy.inventory == Inventory::kPaper ? paper_inventory(scenario) : runtime_inventory(scenario);
+}
+
+Bytes unit_bytes(const Scenario& scenario, Subsequence sub) {
+    double per_token = 0;
+    for (const ActivationTensor& t : activation_inventory(scenario))
+        if (t.lifetime == Lifetime::kForwardBackward) per_token += t.bytes_per_token;
+    const double per_rank = per_token * static_cast<double>(sub.length.value) / static_cast<double>(scenario.policy.sp);
+    return Bytes{std::llround(std::ceil(per_rank))};
+}
+
+Bytes kv_bytes(const Scenario& scenario, Subsequence sub) {
+    return size_of(scenario.precision.weights) *
+           (2 * sub.length.value * (scenario.model.kv_heads / scenario.policy.sp) * scenario.model.head_dim);
+}
+
+Bytes kv_gradient_bytes(const Scenario& scenario, Subsequence sub) {
+    return size_of(scenario.precision.kv_gradients) *
+           (2 * sub.length.value * (scenario.model.kv_heads / scenario.policy.sp) * scenario.model.head_dim);
+}
+
+}  // namespace sluice

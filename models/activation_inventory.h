@@ -1,0 +1,39 @@
+// What one layer leaves behind for its backward pass: the inventory, as a table that reports print (docs/memory.md).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "models/layer_kernels.h"
+#include "scenarios/scenario.h"
+
+namespace sluice {
+
+// Lifetime classes of SPPO section 3.2, Fig. 6.
+enum class Lifetime : std::uint8_t {
+    kEverySubsequence,  // type 0: K and V, read by every later subsequence; stays on the GPU
+    kForwardBackward,   // type 1: once in forward, once in backward; kept, offloaded or recomputed
+    kOneDirection,      // type 2: within one op or one direction; a workspace
+};
+
+struct ActivationTensor {
+    std::string_view name;
+    double bytes_per_token = 0;          // of the whole layer, before division by the sequence-parallel degree
+    Lifetime lifetime = Lifetime::kForwardBackward;
+    Flops recompute_per_token{};         // GEMM and attention FLOPs to make it again from what precedes it, whole layer
+    Bytes recompute_traffic_per_token{}; // memory traffic likewise
+    std::string_view recomputed_from;    // "" where nothing cheaper than the whole layer gives it
+};
+
+// The table for the scenario's inventory: `runtime` is what our runtime saves, `paper` the figures of SPPO Fig. 9, for
+// comparisons. Attention's recompute cost is per token of an average position, half the sequence.
+std::vector<ActivationTensor> activation_inventory(const Scenario&);
+
+// Bytes of one layer and one subsequence on one rank, exact for the runtime inventory's integer sizes.
+Bytes unit_bytes(const Scenario&, Subsequence);  // class 1: the unit that is kept or offloaded (A_i of one layer)
+Bytes kv_bytes(const Scenario&, Subsequence);    // class 0
+Bytes kv_gradient_bytes(const Scenario&, Subsequence);
+
+}  // namespace sluice

@@ -1,0 +1,73 @@
+// The kernels that one rank runs for one subsequence: what a transformer is, in work. Megatron sequence parallelism of
+// degree t: weights are split over t ranks (column-parallel QKV and first MLP GEMM, row-parallel output and second MLP
+// GEMM), everything outside the GEMMs and attention works on 1/t of the tokens. Chains are cut where a collective stands:
+//
+//   forward   norm1 |all-gather| attention |reduce-scatter| norm2 |all-gather| mlp |reduce-scatter| residual
+//   backward  |all-gather dY, X| mlp_data, then mlp_weight beside |reduce-scatter dX| norm2
+//             |all-gather dY, X| attention_data, then attention_weight beside |reduce-scatter dX| norm1
+//
+// Two all-gathers and two reduce-scatters forward, four and two backward: the gathered inputs are not saved (SPPO section 6,
+// Korthikanti et al. 2022, "Reducing activation recomputation", section 4.2.2).
+#pragma once
+
+#include <vector>
+
+#include "base/units.h"
+#include "scenarios/scenario.h"
+#include "schedule/schedule.h"
+
+namespace sluice {
+
+// Tokens [begin, begin + length) of the sequence. Their queries see keys [0, begin + length).
+struct Subsequence {
+    Tokens begin{}, length{};
+    Tokens end() const { return begin + length; }
+};
+
+using KernelChain = std::vector<Kernel>;
+
+struct LayerForward {
+    KernelChain norm1;      // (length / t, hidden)
+    KernelChain attention;  // QKV, RoPE, attention against the prefix, output projection: (length, hidden) partial sums
+    KernelChain norm2;      // residual add, norm
+    KernelChain mlp;        // first GEMM, activation, second GEMM: partial sums
+    KernelChain residual;   // residual add
+};
+
+struct LayerBackward {
+    KernelChain mlp_data;          // second GEMM's data and weight gradients, activation, first GEMM's data gradient
+    KernelChain mlp_weight;        // first GEMM's weight gradient
+    KernelChain norm2;
+    KernelChain attention_data;    // output projection, attention, dK/dV accumulation, QKV data gradient
+    KernelChain attention_weight;  // QKV weight gradient
+    KernelChain norm1;
+};
+
+// The loss: final norm |all-gather| logits, cross-entropy and their gradients, a chunk of tokens at a time
+// |reduce-scatter| final norm backward. Run with the forward pass, so that logits live for one chunk only.
+struct HeadKernels {
+    KernelChain norm;
+    KernelChain loss;
+    KernelChain norm_backward;
+};
+
+// All for batch 1 of one sequence and one layer.
+LayerForward layer_forward(const Scenario&, Subsequence);
+LayerBackward layer_backward(const Scenario&, Subsequence);
+HeadKernels head_kernels(const Scenario&, Subsequence);
+KernelChain embedding_forward(const Scenario&, Subsequence);   // partial sums of the vocabulary shard
+KernelChain embedding_backward(const Scenario&, Subsequence);
+
+// Per rank, `parameters` of them on it.
+KernelChain gradient_norm(const Scenario&, std::int64_t parameters);
+KernelChain adamw(const Scenario&, std::int64_t parameters);
+
+// The whole tensor of one all-gather or reduce-scatter of a subsequence: (length, hidden) in the activations' type.
+Bytes gathered_bytes(const Scenario&, Subsequence);
+// What one rank sends to the next stage: its shard, (length / t, hidden).
+Bytes boundary_bytes(const Scenario&, Subsequence);
+
+// Tokens of one logits chunk.
+inline constexpr Tokens kLogitsChunk{8192};
+
+}  // namespace sluice

@@ -1,0 +1,78 @@
+#include "models/rank_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sluice {
+namespace {
+
+std::int64_t norm_width(const Architecture& a) { return a.norm == Norm::kLayerNorm ? 2 * a.hidden : a.hidden; }
+
+std::int64_t vocabulary_shard(const Scenario& s) {
+    return (s.model.vocabulary + s.policy.sp - 1) / s.policy.sp;  // padded to the degree, as Megatron does
+}
+
+Bytes attention_workspace(const Scenario& s, Subsequence sub, double per_head_and_query) {
+    const std::int64_t heads = s.model.heads / s.policy.sp;
+    return Bytes{std::llround(std::ceil(per_head_and_query * static_cast<double>(heads * sub.length.value)))};
+}
+
+}  // namespace
+
+Parameters layer_parameters(const Scenario& s) {
+    const Architecture& a = s.model;
+    const std::int64_t first = a.activation == ActivationFunction::kSwiglu ? 2 * a.ffn : a.ffn;
+    const std::int64_t qkv = (a.heads + 2 * a.kv_heads) * a.head_dim;
+    Parameters p;
+    p.sharded = (a.hidden * qkv + a.heads * a.head_dim * a.hidden + a.hidden * first + a.ffn * a.hidden) / s.policy.sp;
+    p.replicated = 2 * norm_width(a);
+    if (a.bias) p.sharded += (qkv + first) / s.policy.sp, p.replicated += 2 * a.hidden;
+    return p;
+}
+
+Parameters embedding_parameters(const Scenario& s) {
+    const std::int64_t positions = s.model.positions == Positions::kLearned ? s.sequence.value * s.model.hidden : 0;
+    return {vocabulary_shard(s) * s.model.hidden, positions};
+}
+
+Parameters head_parameters(const Scenario& s) {
+    const bool shares_embedding = s.model.tied_embeddings && s.policy.pp == 1;
+    return {shares_embedding ? 0 : vocabulary_shard(s) * s.model.hidden, norm_width(s.model)};
+}
+
+std::int64_t model_parameters(const Scenario& s) {
+    Scenario whole = s;
+    whole.policy.sp = 1;
+    whole.policy.pp = 1;  // a tied head is counted once
+    return s.model.layers * layer_parameters(whole).total() + embedding_parameters(whole).total() +
+           head_parameters(whole).total();
+}
+
+Bytes weight_bytes(const Scenario& s, std::int64_t parameters) { return size_of(s.precision.weights) * parameters; }
+Bytes optimizer_bytes(const Scenario&, std::int64_t parameters) { return 12_B * parameters; }
+Bytes gradient_bytes(const Scenario& s, std::int64_t parameters) { return size_of(s.precision.gradients) * parameters; }
+
+Bytes forward_workspace(const Scenario& s, Subsequence sub) {
+    return s.calibration.gemm_workspace + attention_workspace(s, sub, s.calibration.attention_forward_workspace);
+}
+
+Bytes backward_workspace(const Scenario& s, Subsequence sub) {
+    const std::int64_t element = size_of(s.precision.weights).value;
+    const std::int64_t queries = sub.length.value * (s.model.heads / s.policy.sp) * s.model.head_dim;
+    const std::int64_t first = (s.model.activation == ActivationFunction::kSwiglu ? 2 : 1) * s.model.ffn / s.policy.sp;
+    const std::int64_t keys = std::min(sub.end().value, kKvGradientChunk.value);
+    // MLP: gradient of the activation's output, turned into that of its input
+    const Bytes mlp{element * sub.length.value * (s.model.ffn / s.policy.sp + first)};
+    // attention: gradients of its output and of the query, a chunk of dK and dV, the library's own
+    const Bytes attention = Bytes{element * 2 * queries} +
+                            Bytes{element * 2 * keys * (s.model.kv_heads / s.policy.sp) * s.model.head_dim} +
+                            attention_workspace(s, sub, s.calibration.attention_backward_workspace);
+    return s.calibration.gemm_workspace + std::max(mlp, attention);
+}
+
+Bytes loss_workspace(const Scenario& s, Subsequence sub) {
+    const std::int64_t tokens = std::min(sub.length, kLogitsChunk).value;
+    return s.calibration.gemm_workspace + Bytes{4 * tokens * vocabulary_shard(s)};
+}
+
+}  // namespace sluice

@@ -1,0 +1,38 @@
+// What a rank's memory holds besides activations: parameters and their states, workspaces, logits.
+#pragma once
+
+#include <cstdint>
+
+#include "base/units.h"
+#include "models/layer_kernels.h"
+#include "scenarios/scenario.h"
+
+namespace sluice {
+
+// Parameters on one rank of a sequence-parallel group (tensor-parallel sharding).
+struct Parameters {
+    std::int64_t sharded = 0;     // GEMM weights and column-parallel biases: 1/t of the whole
+    std::int64_t replicated = 0;  // norms and row-parallel biases: whole on every rank; their gradients are all-reduced
+    std::int64_t total() const { return sharded + replicated; }
+};
+
+Parameters layer_parameters(const Scenario&);      // one layer
+Parameters embedding_parameters(const Scenario&);  // token embedding, and position embedding where positions are learned
+Parameters head_parameters(const Scenario&);       // final norm and output projection (a copy when tied and PP > 1)
+
+std::int64_t model_parameters(const Scenario&);    // whole model, each parameter once
+
+// bf16 weights; fp32 master weights and two AdamW moments; gradients in the accumulators' type.
+Bytes weight_bytes(const Scenario&, std::int64_t parameters);
+Bytes optimizer_bytes(const Scenario&, std::int64_t parameters);
+Bytes gradient_bytes(const Scenario&, std::int64_t parameters);
+
+// Bounds of what kernels need beside their inputs and outputs, for one subsequence (docs/memory.md has the terms).
+Bytes forward_workspace(const Scenario&, Subsequence);
+Bytes backward_workspace(const Scenario&, Subsequence);
+Bytes loss_workspace(const Scenario&, Subsequence);  // one chunk of logits, fp32
+
+// dK/dV of one attention call are produced for at most this many keys at a time, then added into the accumulators.
+inline constexpr Tokens kKvGradientChunk{131072};
+
+}  // namespace sluice

@@ -1,0 +1,74 @@
+#include "planner/capacity_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/format_units.h"
+
+namespace sluice {
+namespace {
+
+std::string ranks_of_stage(const Scenario& s, std::size_t stage) {
+    const auto sp = static_cast<std::size_t>(s.policy.sp);
+    return sp == 1 ? fmt::format("rank {} (stage {})", stage, stage)
+                   : fmt::format("ranks {}-{} (stage {})", stage * sp, stage * sp + sp - 1, stage);
+}
+
+std::string describe(const Op& op) {
+    std::string text = fmt::format("op {} ({} {}", index(op.id), name(op.tag.phase), name(op.lane.kind));
+    if (op.tag.layer >= 0) text += fmt::format(", layer {}", op.tag.layer);
+    if (op.tag.subsequence >= 0) text += fmt::format(", subsequence {}", op.tag.subsequence);
+    return text + ")";
+}
+
+// "activation 40.1 GiB, kv 16.0 GiB": largest first.
+std::string kinds(const LivePeak& peak) {
+    std::vector<std::size_t> order;
+    for (std::size_t k = 0; k < kBufferKinds; ++k)
+        if (peak.by_kind[k].value > 0) order.push_back(k);
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return peak.by_kind[a] > peak.by_kind[b]; });
+    std::string text;
+    for (const std::size_t k : order)
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name(static_cast<BufferKind>(k)), format(peak.by_kind[k]));
+    return text;
+}
+
+void report_devices(const Scenario& s, const Schedule& folded, const Placement& placement,
+                    std::vector<std::string>& report) {
+    for (std::size_t stage = 0; stage < placement.device.size(); ++stage) {
+        const ArenaUse& use = placement.device[stage];
+        if (use.arena <= s.cluster.gpu.usable() || use.live.op == kNoOp) continue;
+        const Op& op = folded.ops[index(use.live.op)];
+        report.push_back(fmt::format("{}: {} of GPU memory needed, {} usable; most live at {}: {}{}",
+                                     ranks_of_stage(s, stage), format(use.arena), format(s.cluster.gpu.usable()),
+                                     describe(op), kinds(use.live),
+                                     use.arena == use.live.bytes
+                                         ? ""
+                                         : fmt::format("; {} unusable between them", format(use.arena - use.live.bytes))));
+    }
+}
+
+void report_hosts(const Scenario& s, const Placement& placement, std::vector<std::string>& report) {
+    const auto sp = static_cast<std::size_t>(s.policy.sp), per_node = static_cast<std::size_t>(s.cluster.gpus_per_node);
+    const std::size_t ranks = placement.host.size() * sp;
+    for (std::size_t first = 0; first < ranks; first += per_node) {
+        const std::size_t last = std::min(first + per_node, ranks) - 1;
+        Bytes pinned{};
+        for (std::size_t r = first; r <= last; ++r) pinned += placement.host[r / sp].arena;
+        if (pinned <= s.cluster.host.usable()) continue;
+        report.push_back(fmt::format("node {}: {} of host memory needed for the offloaded activations of ranks {}-{}, {} usable",
+                                     first / per_node, format(pinned), first, last, format(s.cluster.host.usable())));
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> capacity_report(const Scenario& scenario, const Schedule& folded, const Placement& placement) {
+    std::vector<std::string> report;
+    report_devices(scenario, folded, placement, report);
+    report_hosts(scenario, placement, report);
+    return report;
+}
+
+}  // namespace sluice

@@ -1,0 +1,139 @@
+// The backward pass of a folded rank: subsequences N-1..0, since dK and dV of one are complete only when all later ones
+// have contributed.
+#include <algorithm>
+#include <utility>
+
+#include "models/rank_memory.h"
+#include "planner/stage_emitter.h"
+
+namespace sluice {
+
+void StageEmitter::backward(std::int32_t sequence) {
+    tag_ = Tag{Phase::kBackward, sequence, static_cast<std::int32_t>(stage_), -1, -1, -1, -1};
+    const std::size_t n = subsequences_.size();
+    std::fill(inputs_.begin(), inputs_.end(), kNoBuffer);  // from here on: gradients in, gradients out
+    const auto receive_gradient = [&](std::size_t i) {
+        if (last()) return;
+        tag_.subsequence = static_cast<std::int32_t>(i), tag_.layer = -1;
+        const Bytes bytes = boundary_bytes(scenario_, subsequences_[i]);
+        inputs_[i] = add_buffer(BufferKind::kStaging, bytes);
+        received_[i] = receive(next(), inputs_[i], bytes);
+    };
+    const auto send_gradient = [&](std::size_t i) {
+        if (first()) return;
+        tag_.subsequence = static_cast<std::int32_t>(i), tag_.layer = -1;
+        send(previous(), produced_[i], outputs_[i], boundary_bytes(scenario_, subsequences_[i]));
+    };
+    receive_gradient(n - 1);
+    for (std::size_t i = n; i-- > 0;) {
+        if (i > 0) receive_gradient(i - 1);
+        tag_.subsequence = static_cast<std::int32_t>(i);
+        backward_subsequence(i);
+        if (i + 1 < n) send_gradient(i + 1);
+    }
+    send_gradient(0);
+}
+
+void StageEmitter::backward_subsequence(std::size_t i) {
+    const Scratch temporary = scratch(i, Phase::kBackward, false);
+    Value gradient = last() ? Value{{loss_gradient_by_[i]}, {read(loss_gradients_[i])}}
+                            : Value{{received_[i]}, {read(inputs_[i])}};
+    if (!first()) outputs_[i] = add_buffer(BufferKind::kStaging, boundary_bytes(scenario_, subsequences_[i]));
+    for (std::size_t r = rows_.size(); r-- > 0;) {
+        Row& row = rows_[r];
+        tag_.layer = row.layer;
+        const auto first_op = id_at<OpId>(out_.schedule.ops.size());
+        const auto output = r == 0 && !first() ? std::optional(write(outputs_[i])) : std::nullopt;
+        gradient = row.layer < 0 ? backward_stage(i, row, std::move(gradient), temporary, output)
+                                 : backward_layer(i, row, std::move(gradient), temporary, output);
+        mark_row(i, row, Phase::kBackward, first_op, last_op_);
+    }
+    tag_.layer = -1;
+    produced_[i] = gradient.made_by.front();
+    if (first()) embedding_gradient(i, gradient, temporary);
+}
+
+// `gradient`: of the layer's output, the rank's shard; it is also the residual part of the result. The result goes to
+// `output` where given, else into the stream.
+Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, const Scratch& t,
+                                   std::optional<Access> output) {
+    const Subsequence sub = subsequences_[i];
+    const Bytes bytes = gathered_bytes(scenario_, sub);
+    const LayerBackward kernels = layer_backward(scenario_, sub);
+    const auto block = static_cast<std::uint32_t>(i);
+    const BufferId unit = row.units[i];
+    const Access reduced_shard = write(t.stream, 1, 1);
+    // The gathered inputs share one block: each waits for the weight gradient that read the one before it, which is the
+    // last compute op so far (or none, when this is the first layer of the subsequence).
+    const auto gather_input = [&](OpId last_reader) {
+        std::vector<OpId> after;
+        if (last_reader != kNoOp) after.push_back(last_reader);
+        return all_gather({std::move(after), {read(unit)}}, t.comm, 1, bytes);
+    };
+    const bool topmost = &row == &rows_.back();
+
+    // MLP
+    Value dy = all_gather(gradient, t.comm, 0, bytes);
+    Value x = gather_input(topmost ? kNoOp : gradient.made_by.front());
+    const OpId mlp = compute(kernels.mlp_data, dy.made_by,
+                             join({read(weights_), read(unit), gradient_access(row), write(t.workspace),
+                                   partial_sums(t.comm, 2, reduced_shard)},
+                                  dy.reads));
+    const OpId mlp_reduced = reduce_scatter(mlp, t.comm, 2, reduced_shard, bytes);
+    const OpId mlp_weight = compute(kernels.mlp_weight, x.made_by,
+                                    join({read(t.workspace), gradient_access(row)}, x.reads));
+    const OpId norm2 = compute(kernels.norm2, {mlp_reduced},
+                               join({read(weights_), read(unit), read(t.stream, 1, 1), write(t.stream)}, gradient.reads));
+    // attention
+    dy = all_gather({{norm2}, {read(t.stream)}}, t.comm, 0, bytes);
+    x = gather_input(mlp_weight);
+    const AccessMode first_contribution = i + 1 == subsequences_.size() ? AccessMode::kWrite : AccessMode::kAccumulate;
+    const OpId attention =
+        compute(kernels.attention_data, dy.made_by,
+                join({read(weights_), read(unit), read(row.kv, 0, block), {row.dkv, 0, block, first_contribution},
+                      gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)},
+                     dy.reads));
+    const OpId attention_reduced = reduce_scatter(attention, t.comm, 2, reduced_shard, bytes);
+    compute(kernels.attention_weight, x.made_by,
+            join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));
+    const Access result = output.value_or(write(t.stream));
+    const OpId norm1 = compute(kernels.norm1, {attention_reduced},
+                               {read(weights_), read(unit), read(t.stream, 1, 1), read(t.stream), result});
+    return {{norm1}, {read(result.buffer, result.first_block, result.last_block)}};
+}
+
+// All layers at once: the gathered gradients are exposed, the gathered inputs run beside the data gradients, the
+// reductions beside the weight gradients, as in each layer.
+Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, const Scratch& t,
+                                   std::optional<Access> output) {
+    const Subsequence sub = subsequences_[i];
+    const Bytes bytes = gathered_bytes(scenario_, sub);
+    const LayerBackward kernels = layer_backward(scenario_, sub);
+    const auto block = static_cast<std::uint32_t>(i);
+    const BufferId unit = row.units[i];
+    const Value dy = all_gather(gradient, t.comm, 0, bytes, 2 * row.layers);
+    const Value x = all_gather({{}, {read(unit)}}, t.comm, 1, bytes, 2 * row.layers);
+    KernelChain data, weight;
+    for (const KernelChain* part : {&kernels.mlp_data, &kernels.norm2, &kernels.attention_data, &kernels.norm1})
+        append(data, *part, row.layers);
+    for (const KernelChain* part : {&kernels.mlp_weight, &kernels.attention_weight}) append(weight, *part, row.layers);
+    const AccessMode first_contribution = i + 1 == subsequences_.size() ? AccessMode::kWrite : AccessMode::kAccumulate;
+    const Access result = output.value_or(write(t.stream));
+    const OpId data_op =
+        compute(std::move(data), dy.made_by,
+                join({read(weights_), read(unit), read(row.kv, 0, block), {row.dkv, 0, block, first_contribution},
+                      gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, result)},
+                     dy.reads));
+    const OpId reduced = reduce_scatter(data_op, t.comm, 2, result, bytes, 2 * row.layers);
+    compute(std::move(weight), x.made_by,
+            join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));
+    return {{reduced}, {read(result.buffer, result.first_block, result.last_block)}};
+}
+
+void StageEmitter::embedding_gradient(std::size_t i, const Value& gradient, const Scratch& t) {
+    const Value dy = all_gather(gradient, t.comm, 0, gathered_bytes(scenario_, subsequences_[i]));
+    compute(embedding_backward(scenario_, subsequences_[i]), dy.made_by,
+            join({gradient_access(embedding_row())}, dy.reads));
+}
+
+}  // namespace sluice

@@ -1,0 +1,146 @@
+// The forward pass of a folded rank. Order of one layer: models/layer_kernels.h.
+#include <utility>
+
+#include "models/rank_memory.h"
+#include "planner/stage_emitter.h"
+
+namespace sluice {
+
+void StageEmitter::forward(std::int32_t sequence) {
+    begin_sequence(sequence);
+    const std::size_t n = subsequences_.size();
+    const auto receive_input = [&](std::size_t i) {
+        if (first() || i >= n) return;
+        tag_.subsequence = static_cast<std::int32_t>(i), tag_.layer = -1;
+        const Bytes bytes = boundary_bytes(scenario_, subsequences_[i]);
+        inputs_[i] = add_buffer(BufferKind::kStaging, bytes);
+        received_[i] = receive(previous(), inputs_[i], bytes);
+    };
+    const auto send_output = [&](std::size_t i) {
+        if (last()) return;
+        tag_.subsequence = static_cast<std::int32_t>(i), tag_.layer = -1;
+        send(next(), produced_[i], outputs_[i], boundary_bytes(scenario_, subsequences_[i]));
+    };
+    receive_input(0);
+    for (std::size_t i = 0; i < n; ++i) {
+        receive_input(i + 1);
+        tag_.subsequence = static_cast<std::int32_t>(i);
+        forward_subsequence(i);
+        if (i > 0) send_output(i - 1);
+    }
+    send_output(n - 1);
+    for (std::size_t r = 0; r < rows_.size(); ++r) out_.units[unit_of_[(n - 1) * rows_.size() + r]].offload_after = last_op_;
+}
+
+// What the stage starts from: the shard received, or the embedding of the rank's tokens.
+Value StageEmitter::stage_input(std::size_t i, Scratch& scratch) {
+    if (!first()) return {{received_[i]}, {read(inputs_[i])}};
+    const Access target = write(scratch.stream);
+    const OpId lookup = compute(embedding_forward(scenario_, subsequences_[i]), {},
+                                {read(weights_), partial_sums(scratch.comm, 1, target)});
+    const OpId reduced = reduce_scatter(lookup, scratch.comm, 1, target, gathered_bytes(scenario_, subsequences_[i]));
+    return {{reduced}, {read(scratch.stream)}};
+}
+
+void StageEmitter::forward_subsequence(std::size_t i) {
+    Scratch temporary = scratch(i, Phase::kForward, last());
+    tag_.layer = -1;
+    Value value = stage_input(i, temporary);
+    if (!last()) outputs_[i] = add_buffer(BufferKind::kStaging, boundary_bytes(scenario_, subsequences_[i]));
+    for (Row& row : rows_) {
+        tag_.layer = row.layer;
+        const auto first_op = id_at<OpId>(out_.schedule.ops.size());
+        value = row.layer < 0 ? forward_stage(i, row, std::move(value), temporary)
+                              : forward_layer(i, row, std::move(value), temporary);
+        mark_row(i, row, Phase::kForward, first_op, last_op_);
+    }
+    tag_.layer = -1;
+    if (last())
+        loss(i, std::move(value), temporary);
+    else if (rows_.front().layer >= 0)
+        last_residual(i, value);
+    else
+        produced_[i] = value.made_by.front();
+}
+
+// `input`: the residual stream before this layer's first norm, which the layer saves. Returns what the next residual add
+// reads: the reduced output of the MLP and the middle residual in this layer's unit.
+Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Scratch& t) {
+    const Subsequence sub = subsequences_[i];
+    const Bytes bytes = gathered_bytes(scenario_, sub);
+    const LayerForward kernels = layer_forward(scenario_, sub);
+    const auto block = static_cast<std::uint32_t>(i);
+    const BufferId unit = row.units[i];
+    const bool after_a_layer = row.first_block > 0;  // then the previous layer's residual add belongs to this chain
+
+    KernelChain chain;
+    if (after_a_layer) append(chain, kernels.residual, 1);
+    append(chain, kernels.norm1, 1);
+    const OpId norm1 = compute(std::move(chain), input.made_by, join({read(weights_), write(unit)}, input.reads));
+    Value gathered = all_gather({{norm1}, {read(unit)}}, t.comm, 0, bytes);
+
+    const Access stream = write(t.stream);
+    const OpId attention =
+        compute(kernels.attention, gathered.made_by,
+                join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block), write(unit),
+                      write(t.workspace), partial_sums(t.comm, 1, stream)},
+                     gathered.reads));
+    const OpId reduced = reduce_scatter(attention, t.comm, 1, stream, bytes);
+
+    const OpId norm2 = compute(kernels.norm2, {reduced}, {read(weights_), read(t.stream), write(unit)});
+    gathered = all_gather({{norm2}, {read(unit)}}, t.comm, 0, bytes);
+    const OpId mlp = compute(
+        kernels.mlp, gathered.made_by,
+        join({read(weights_), write(unit), write(t.workspace), partial_sums(t.comm, 1, stream)}, gathered.reads));
+    return {{reduce_scatter(mlp, t.comm, 1, stream, bytes)}, {read(t.stream), read(unit)}};
+}
+
+// All layers of the stage as one gather, one chain and one reduction: the same work and the same number of calls.
+Value StageEmitter::forward_stage(std::size_t i, Row& row, Value input, const Scratch& t) {
+    const Subsequence sub = subsequences_[i];
+    const Bytes bytes = gathered_bytes(scenario_, sub);
+    const LayerForward kernels = layer_forward(scenario_, sub);
+    const auto block = static_cast<std::uint32_t>(i);
+    const BufferId unit = row.units[i];
+    const Value gathered = all_gather(input, t.comm, 0, bytes, 2 * row.layers);
+    KernelChain chain;
+    for (const KernelChain* part : {&kernels.norm1, &kernels.attention, &kernels.norm2, &kernels.mlp, &kernels.residual})
+        append(chain, *part, row.layers);
+    const Access stream = last() ? write(t.stream) : write(outputs_[i]);
+    std::vector<Access> accesses{read(weights_),  write(row.kv, block, block), read(row.kv, 0, block),
+                                 write(unit),     write(t.workspace),          partial_sums(t.comm, 1, stream)};
+    const OpId op = compute(std::move(chain), gathered.made_by, join(std::move(accesses), gathered.reads));
+    return {{reduce_scatter(op, t.comm, 1, stream, bytes, 2 * row.layers)}, {read(t.stream)}};
+}
+
+// Layer granularity: the residual add after the stage's last layer, into the send buffer.
+void StageEmitter::last_residual(std::size_t i, const Value& stream) {
+    produced_[i] = compute(layer_forward(scenario_, subsequences_[i]).residual, stream.made_by,
+                           join({write(outputs_[i])}, stream.reads));
+}
+
+// Final norm, chunked logits, cross-entropy and their gradients; leaves the gradient of the rank's shard for backward.
+void StageEmitter::loss(std::size_t i, Value stream, const Scratch& t) {
+    const Subsequence sub = subsequences_[i];
+    const Bytes bytes = gathered_bytes(scenario_, sub);
+    const HeadKernels kernels = head_kernels(scenario_, sub);
+    loss_gradients_[i] = add_buffer(BufferKind::kActivation, boundary_bytes(scenario_, sub));
+    KernelChain chain;
+    if (rows_.front().layer >= 0) chain = layer_forward(scenario_, sub).residual;
+    append(chain, kernels.norm, 1);
+    const OpId norm = compute(std::move(chain), stream.made_by,
+                              join({read(weights_), write(loss_gradients_[i])}, stream.reads));
+    const Value gathered = all_gather({{norm}, {read(loss_gradients_[i])}}, t.comm, 0, bytes);
+    const AccessMode mode = std::exchange(head_gradient_written_, true) ? AccessMode::kAccumulate : AccessMode::kWrite;
+    const Access shard = write(t.stream, 1, 1);
+    std::vector<Access> accesses = join({read(weights_), {head_gradients_, 0, 0, mode}, write(t.workspace),
+                                         partial_sums(t.comm, 1, shard)},
+                                        gathered.reads);
+    if (scenario_.model.tied_embeddings && first()) accesses.push_back(gradient_access(embedding_row()));
+    const OpId loss_op = compute(kernels.loss, gathered.made_by, std::move(accesses));
+    const OpId reduced = reduce_scatter(loss_op, t.comm, 1, shard, bytes);
+    loss_gradient_by_[i] = compute(kernels.norm_backward, {reduced},
+                                   {read(weights_), read(t.stream, 1, 1), {loss_gradients_[i], 0, 0, AccessMode::kAccumulate}});
+}
+
+}  // namespace sluice

@@ -1,0 +1,49 @@
+#include "planner/folded_step.h"
+#include "planner/stage_emitter.h"
+
+namespace sluice {
+namespace {
+
+GroupId add_group(FoldedStep& step, GroupRole role, std::vector<Rank> members) {
+    const auto id = id_at<GroupId>(step.schedule.groups.size());
+    step.schedule.groups.push_back({id, std::move(members)});
+    step.group_roles.push_back(role);
+    return id;
+}
+
+FoldedGroups add_groups(const Scenario& scenario, FoldedStep& step) {
+    FoldedGroups groups;
+    std::vector<Rank> all;
+    for (std::int64_t s = 0; s < scenario.policy.pp; ++s) {
+        all.push_back(id_at<Rank>(static_cast<std::size_t>(s)));
+        groups.sequence_parallel.push_back(add_group(step, GroupRole::kSequenceParallel, {all.back()}));
+    }
+    groups.everyone = add_group(step, GroupRole::kEveryRank, all);
+    if (scenario.model.tied_embeddings && scenario.policy.pp > 1)
+        groups.tied_ends = add_group(step, GroupRole::kSameShard, {all.front(), all.back()});
+    return groups;
+}
+
+}  // namespace
+
+FoldedStep fold_step(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
+                     const std::vector<StagePlan>& plans) {
+    FoldedStep step;
+    // A stage's pinned memory is checked against its node when it is unfolded; here each stage has a node to itself.
+    for (std::size_t s = 0; s < plans.size(); ++s) {
+        step.schedule.hosts.push_back({scenario.cluster.host.usable()});
+        step.schedule.ranks.push_back({id_at<HostId>(s), scenario.cluster.gpu.usable()});
+    }
+    const FoldedGroups groups = add_groups(scenario, step);
+    for (std::size_t s = 0; s < plans.size(); ++s) {
+        StageEmitter stage(scenario, subsequences, plans, groups, s, step);
+        for (std::int32_t q = 0; q < scenario.batch; ++q) {
+            stage.forward(q);
+            stage.backward(q);
+        }
+        stage.optimizer();
+    }
+    return step;
+}
+
+}  // namespace sluice

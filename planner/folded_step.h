@@ -1,0 +1,45 @@
+// The first lowering pass: one training step as a schedule of one rank per stage, nothing offloaded, nothing placed.
+//
+// The ranks of a sequence-parallel group do the same work on different shards, so passes work on one of them ("folded")
+// and unfold_step() copies the result at the end. A folded schedule is valid by itself: a sequence-parallel group has one
+// member in it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/plan.h"
+#include "scenarios/scenario.h"
+#include "schedule/schedule.h"
+
+namespace sluice {
+
+// How a folded group grows when the sequence-parallel ranks are unfolded.
+enum class GroupRole : std::uint8_t {
+    kSequenceParallel,  // one folded member becomes its whole sequence-parallel group
+    kEveryRank,         // all ranks of the job
+    kSameShard,         // one group per shard, the members being the folded ones' ranks of that shard
+};
+
+// What may be kept or offloaded as one: the activations of a layer (stage granularity: of a stage) and a subsequence.
+struct Unit {
+    std::size_t stage = 0;
+    std::int32_t sequence = 0;
+    std::size_t subsequence = 0;
+    std::int32_t layer = -1;  // -1: all layers of the stage
+    BufferId buffer{};
+    OpId offload_after{};  // the op after which the copy out is listed: bytes it moved are free from here on
+    OpId reload_before{};  // the op before which the copy in is listed: its target is needed from here on
+};
+
+struct FoldedStep {
+    Schedule schedule;
+    std::vector<GroupRole> group_roles;  // by group
+    std::vector<Unit> units;             // of a stage in the order in which forward makes them
+};
+
+// Lists per rank, in issue order: receives one subsequence ahead, forward of 0..N-1, sends one subsequence late (so that a
+// slow neighbour does not hold memory up), backward of N-1..0, gradient reductions, optimizer. Sequences one after another.
+FoldedStep fold_step(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>& layers);
+
+}  // namespace sluice

@@ -1,0 +1,39 @@
+// From a scenario to a schedule: partition, offload amounts, then lowering in passes, each verified.
+//
+//   fold_step       compute, collectives and transfers of one rank per stage
+//   offload_units   activations split, copies listed
+//   place_memory    offsets, and the `after` edges that reuse needs
+//   unfold_step     every sequence-parallel rank
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/plan.h"
+#include "scenarios/scenario.h"
+#include "schedule/schedule.h"
+
+namespace sluice {
+
+struct LowerOptions {
+    // Called before each pass with its name. May be empty.
+    std::function<void(std::string_view)> progress;
+};
+
+struct Lowered {
+    Plan plan;
+    Schedule schedule;                 // empty when infeasible
+    std::vector<std::string> reasons;  // why it is infeasible: which kinds exceed which limit, on which rank, at which op
+    bool feasible() const { return reasons.empty(); }
+};
+
+// Deterministic. The schedule passes verify(): a diagnostic after any pass is a bug and throws InternalError.
+Lowered lower(const Scenario&, const LowerOptions& = {});
+
+// The same with the offloaded bytes given, by stage and subsequence, instead of the scenario's placement policy.
+// Requires: 0 <= offloaded[s][i] <= A_i of stage s.
+Lowered lower_with(const Scenario&, const std::vector<std::vector<Bytes>>& offloaded, const LowerOptions& = {});
+
+}  // namespace sluice

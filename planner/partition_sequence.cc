@@ -1,0 +1,125 @@
+#include "planner/partition_sequence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/error.h"
+#include "models/kernel_cost.h"
+#include "models/model_flops.h"
+
+namespace sluice {
+namespace {
+
+using Cost = std::function<double(Subsequence)>;  // of one subsequence; grows with its length
+
+double chain_seconds(const Scenario& s, const KernelChain& chain) {
+    return compute_time(Compute{chain}, s.calibration).value;
+}
+
+double layer_seconds(const Scenario& s, Subsequence sub) {
+    const LayerForward f = layer_forward(s, sub);
+    const LayerBackward b = layer_backward(s, sub);
+    double total = 0;
+    for (const KernelChain* chain : {&f.norm1, &f.attention, &f.norm2, &f.mlp, &f.residual, &b.mlp_data, &b.mlp_weight,
+                                     &b.norm2, &b.attention_data, &b.attention_weight, &b.norm1})
+        total += chain_seconds(s, *chain);
+    return total;
+}
+
+Cost cost_of(const Scenario& s) {
+    if (s.policy.partition.kind == PartitionKind::kCost) return [&s](Subsequence sub) { return layer_seconds(s, sub); };
+    return [&s](Subsequence sub) { return layer_forward_flops(s, sub, s.policy.partition.count).value; };
+}
+
+// The end in [begin + 1, last] at which the cost of [begin, end) comes nearest to `target`.
+std::int64_t end_for(const Cost& cost, std::int64_t begin, std::int64_t last, double target) {
+    std::int64_t low = begin + 1, high = last;
+    while (low < high) {
+        const std::int64_t middle = low + (high - low) / 2;
+        if (cost({Tokens{begin}, Tokens{middle - begin}}) < target)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Cuts of cost `target` each, first to last; the last one is stretched to the end whatever it costs.
+std::vector<std::int64_t> ends_for(const Cost& cost, std::int64_t tokens, std::int64_t n, double target) {
+    std::vector<std::int64_t> ends;
+    std::int64_t begin = 0;
+    for (std::int64_t i = 0; i + 1 < n; ++i) {
+        begin = begin < tokens ? end_for(cost, begin, tokens, target) : tokens;
+        ends.push_back(begin);
+    }
+    ends.push_back(tokens);
+    return ends;
+}
+
+// The target at which the last cut costs what the others do.
+std::vector<std::int64_t> equal_cost_ends(const Cost& cost, std::int64_t tokens, std::int64_t n) {
+    double low = 0, high = cost({Tokens{0}, Tokens{tokens}});
+    for (int step = 0; step < 48 && high - low > 1e-7 * high; ++step) {
+        const double target = (low + high) / 2;
+        const std::vector<std::int64_t> ends = ends_for(cost, tokens, n, target);
+        const std::int64_t begin = n > 1 ? ends[ends.size() - 2] : 0;
+        const double rest = begin < tokens ? cost({Tokens{begin}, Tokens{tokens - begin}}) : 0;
+        (rest > target ? low : high) = target;
+    }
+    return ends_for(cost, tokens, n, high);
+}
+
+// Moves every end to the nearest multiple of `step`, keeping every length at least `step`.
+void align(std::vector<std::int64_t>& ends, std::int64_t tokens, std::int64_t step) {
+    const auto n = static_cast<std::int64_t>(ends.size());
+    std::int64_t previous = 0;
+    for (std::int64_t i = 0; i + 1 < n; ++i) {
+        std::int64_t& end = ends[static_cast<std::size_t>(i)];
+        end = (end + step / 2) / step * step;
+        end = std::clamp(end, previous + step, tokens - (n - 1 - i) * step);
+        previous = end;
+    }
+}
+
+std::vector<std::int64_t> equal_length_ends(std::int64_t tokens, std::int64_t n, std::int64_t step) {
+    const std::int64_t units = tokens / step;
+    std::vector<std::int64_t> ends;
+    for (std::int64_t i = 1; i <= n; ++i) ends.push_back((units / n * i + std::min(i, units % n)) * step);
+    return ends;
+}
+
+std::vector<std::int64_t> ends_of(const Scenario& s) {
+    const Partition& partition = s.policy.partition;
+    const std::int64_t tokens = s.sequence.value, n = s.policy.n, step = partition.alignment.value;
+    switch (partition.kind) {
+        case PartitionKind::kEqual: return equal_length_ends(tokens, n, step);
+        case PartitionKind::kList: {
+            std::vector<std::int64_t> ends;
+            for (const Tokens length : partition.lengths)
+                ends.push_back((ends.empty() ? 0 : ends.back()) + length.value);
+            return ends;
+        }
+        case PartitionKind::kFlops:
+        case PartitionKind::kCost: break;
+    }
+    std::vector<std::int64_t> ends = equal_cost_ends(cost_of(s), tokens, n);
+    align(ends, tokens, step);
+    return ends;
+}
+
+}  // namespace
+
+std::vector<Subsequence> partition_sequence(const Scenario& scenario) {
+    std::vector<Subsequence> cuts;
+    std::int64_t begin = 0;
+    for (const std::int64_t end : ends_of(scenario)) {
+        SLUICE_CHECK(end > begin, "every subsequence has tokens");
+        cuts.push_back({Tokens{begin}, Tokens{end - begin}});
+        begin = end;
+    }
+    SLUICE_CHECK(begin == scenario.sequence.value, "the subsequences cover the sequence");
+    return cuts;
+}
+
+}  // namespace sluice

@@ -1,0 +1,32 @@
+// The plan: what was decided before anything is lowered, and why.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "models/layer_kernels.h"
+#include "scenarios/scenario.h"
+
+namespace sluice {
+
+// One pipeline stage; all ranks of its sequence-parallel group do the same. Bytes are per rank, by subsequence.
+struct StagePlan {
+    std::int64_t first_layer = 0, layers = 0;
+    std::vector<Bytes> activation;  // A_i: what the backward pass needs besides K and V
+    std::vector<Bytes> offloaded;   // x_i = alpha_i A_i
+    std::vector<Bytes> window;      // what the copies of i can move while the neighbours i+1 compute, out and back
+    double alpha(std::size_t i) const { return activation[i].value == 0 ? 0 : offloaded[i] / activation[i]; }
+};
+
+struct Plan {
+    std::vector<Subsequence> subsequences;
+    std::vector<StagePlan> stages;
+    std::vector<std::string> notes;  // what a reader should know: copies beyond their window, padding ...
+};
+
+// The layers of each stage: as even as possible; the first stages take what is left over, since the last has the head.
+std::vector<StagePlan> split_layers(std::int64_t layers, std::int64_t stages);
+
+}  // namespace sluice

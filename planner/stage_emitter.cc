@@ -1,0 +1,215 @@
+#include "planner/stage_emitter.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "models/activation_inventory.h"
+#include "models/rank_memory.h"
+
+namespace sluice {
+
+std::vector<Access> join(std::vector<Access> accesses, const std::vector<Access>& more) {
+    accesses.insert(accesses.end(), more.begin(), more.end());
+    return accesses;
+}
+
+void append(KernelChain& chain, const KernelChain& more, std::uint32_t times) {
+    for (Kernel kernel : more) {
+        kernel.count *= times;
+        chain.push_back(kernel);
+    }
+}
+
+StageEmitter::StageEmitter(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
+                           const std::vector<StagePlan>& plans, const FoldedGroups& groups, std::size_t stage,
+                           FoldedStep& out)
+    : scenario_(scenario),
+      subsequences_(subsequences),
+      plan_(plans[stage]),
+      groups_(groups),
+      stage_(stage),
+      out_(out),
+      rank_(id_at<Rank>(stage)) {
+    const auto layers = static_cast<std::uint32_t>(plan_.layers);
+    const bool by_layer = scenario.policy.granularity == Granularity::kLayer;
+    for (std::uint32_t l = 0; l < (by_layer ? layers : 1U); ++l) {
+        Row row;
+        row.layer = by_layer ? static_cast<std::int32_t>(plan_.first_layer + l) : -1;
+        row.layers = by_layer ? 1 : layers;
+        row.first_block = l;
+        rows_.push_back(row);
+    }
+
+    const Parameters layer = layer_parameters(scenario);
+    const Parameters embedding = first() ? embedding_parameters(scenario) : Parameters{};
+    const Parameters head = last() ? head_parameters(scenario) : Parameters{};
+    parameters_ = layer.total() * plan_.layers + embedding.total() + head.total();
+    replicated_ = layer.replicated * plan_.layers + embedding.replicated + head.replicated;
+    std::vector<Bytes> blocks(layers, gradient_bytes(scenario, layer.total()));
+    if (first()) blocks.push_back(gradient_bytes(scenario, embedding.total()));
+    Bytes gradient{};
+    for (const Bytes block : blocks) gradient += block;
+    gradient_written_.assign(blocks.size(), 0);
+    weights_ = add_buffer(BufferKind::kWeights, weight_bytes(scenario, parameters_), true);
+    optimizer_ = add_buffer(BufferKind::kOptimizer, optimizer_bytes(scenario, parameters_), true);
+    gradients_ = add_buffer(BufferKind::kGrads, gradient, false, std::move(blocks));
+    if (last()) head_gradients_ = add_buffer(BufferKind::kGrads, gradient_bytes(scenario, head.total()));
+}
+
+BufferId StageEmitter::add_buffer(BufferKind kind, Bytes bytes, bool persistent, std::vector<Bytes> blocks) {
+    Buffer buffer;
+    buffer.id = id_at<BufferId>(out_.schedule.buffers.size());
+    buffer.rank = rank_;
+    buffer.kind = kind;
+    buffer.persistent = persistent;
+    buffer.bytes = bytes;
+    if (blocks.size() > 1) buffer.blocks = std::move(blocks);
+    out_.schedule.buffers.push_back(std::move(buffer));
+    return out_.schedule.buffers.back().id;
+}
+
+OpId StageEmitter::emit(Lane lane, Work work, std::vector<OpId> after, std::vector<Access> accesses) {
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    Op op{id_at<OpId>(out_.schedule.ops.size()), rank_, lane, std::move(work), std::move(after), std::move(accesses), tag_};
+    out_.schedule.ops.push_back(std::move(op));
+    return last_op_ = out_.schedule.ops.back().id;
+}
+
+OpId StageEmitter::compute(KernelChain kernels, std::vector<OpId> after, std::vector<Access> accesses) {
+    return last_compute_ =
+               emit({LaneKind::kCompute, kNoRank}, Compute{std::move(kernels)}, std::move(after), std::move(accesses));
+}
+
+Value StageEmitter::all_gather(const Value& value, BufferId comm, std::uint32_t block, Bytes bytes,
+                               std::uint32_t calls) {
+    if (!shards()) return value;
+    std::vector<Access> accesses = value.reads;
+    accesses.push_back({comm, block, block, AccessMode::kWrite});
+    const Collective work{CollectiveKind::kAllGather, groups_.sequence_parallel[stage_], bytes, calls, 0};
+    const OpId op = emit({LaneKind::kCollective, kNoRank}, work, value.made_by, std::move(accesses));
+    return {{op}, {{comm, block, block, AccessMode::kRead}}};
+}
+
+Access StageEmitter::partial_sums(BufferId comm, std::uint32_t block, Access target) const {
+    return shards() ? Access{comm, block, block, AccessMode::kWrite} : target;
+}
+
+OpId StageEmitter::reduce_scatter(OpId producer, BufferId comm, std::uint32_t block, Access target, Bytes bytes,
+                                  std::uint32_t calls) {
+    if (!shards()) return producer;
+    const Collective work{CollectiveKind::kReduceScatter, groups_.sequence_parallel[stage_], bytes, calls, 0};
+    return emit({LaneKind::kCollective, kNoRank}, work, {producer}, {{comm, block, block, AccessMode::kRead}, target});
+}
+
+OpId StageEmitter::receive(Rank from, BufferId into, Bytes bytes) {
+    return emit({LaneKind::kReceive, from}, Receive{bytes}, {}, {{into, 0, 0, AccessMode::kWrite}});
+}
+
+OpId StageEmitter::send(Rank to, OpId producer, BufferId from, Bytes bytes) {
+    return emit({LaneKind::kSend, to}, Send{bytes}, {producer}, {{from, 0, 0, AccessMode::kRead}});
+}
+
+// The blocks of a row's gradients: written by the first op that touches them, accumulated into afterwards.
+Access StageEmitter::gradient_access(const Row& row) {
+    const std::uint32_t last_block = row.first_block + row.layers - 1;
+    char& written = gradient_written_[row.first_block];
+    const AccessMode mode = written ? AccessMode::kAccumulate : AccessMode::kWrite;
+    written = 1;
+    return {gradients_, row.first_block, last_block, mode};
+}
+
+StageEmitter::Row StageEmitter::embedding_row() const {
+    Row row;
+    row.first_block = static_cast<std::uint32_t>(gradient_written_.size() - 1);
+    return row;
+}
+
+void StageEmitter::begin_sequence(std::int32_t sequence) {
+    tag_ = Tag{Phase::kForward, sequence, static_cast<std::int32_t>(stage_), -1, -1, -1, -1};
+    const std::size_t n = subsequences_.size();
+    inputs_.assign(n, kNoBuffer), outputs_.assign(n, kNoBuffer), loss_gradients_.assign(n, kNoBuffer);
+    received_.assign(n, kNoOp), produced_.assign(n, kNoOp), loss_gradient_by_.assign(n, kNoOp);
+    unit_of_.assign(n * rows_.size(), 0);
+    for (Row& row : rows_) {
+        std::vector<Bytes> kv, dkv;
+        Bytes kv_sum{}, dkv_sum{};
+        row.units.clear();
+        for (const Subsequence& sub : subsequences_) {
+            kv.push_back(kv_bytes(scenario_, sub) * row.layers);
+            dkv.push_back(kv_gradient_bytes(scenario_, sub) * row.layers);
+            kv_sum += kv.back(), dkv_sum += dkv.back();
+        }
+        row.kv = add_buffer(BufferKind::kKv, kv_sum, false, std::move(kv));
+        row.dkv = add_buffer(BufferKind::kDkv, dkv_sum, false, std::move(dkv));
+    }
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t r = 0; r < rows_.size(); ++r) {
+            Row& row = rows_[r];
+            row.units.push_back(add_buffer(BufferKind::kActivation, unit_bytes(scenario_, subsequences_[i]) * row.layers));
+            unit_of_[i * rows_.size() + r] = out_.units.size();
+            out_.units.push_back({stage_, sequence, i, row.layer, row.units.back(), kNoOp, kNoOp});
+        }
+}
+
+StageEmitter::Scratch StageEmitter::scratch(std::size_t i, Phase phase, bool holds_loss) {
+    const Subsequence sub = subsequences_[i];
+    const Bytes gathered = gathered_bytes(scenario_, sub), shard = boundary_bytes(scenario_, sub);
+    const bool forward = phase == Phase::kForward;
+    Scratch scratch;
+    const std::vector<Bytes> blocks(forward ? 2 : 3, gathered);
+    if (shards())
+        scratch.comm = add_buffer(BufferKind::kComm, gathered * static_cast<std::int64_t>(blocks.size()), false, blocks);
+    scratch.stream = add_buffer(BufferKind::kStaging, shard * 2, false, {shard, shard});
+    Bytes workspace = forward ? forward_workspace(scenario_, sub) : backward_workspace(scenario_, sub);
+    if (holds_loss) workspace = std::max(workspace, loss_workspace(scenario_, sub));
+    scratch.workspace = add_buffer(BufferKind::kWorkspace, std::max(workspace, 1_B));
+    return scratch;
+}
+
+// Notes where the copies of the row's units belong in issue order. A unit leaves behind the next subsequence's forward of
+// the same row and comes back before its backward; the last subsequence has no such window: out when forward ends, back
+// when backward begins.
+void StageEmitter::mark_row(std::size_t i, const Row& row, Phase phase, OpId first_op, OpId last_op) {
+    const auto r = static_cast<std::size_t>(&row - rows_.data());
+    const std::size_t n = subsequences_.size();
+    const auto unit = [&](std::size_t k) -> Unit& { return out_.units[unit_of_[k * rows_.size() + r]]; };
+    if (phase == Phase::kForward) {
+        if (i > 0) unit(i - 1).offload_after = last_op;
+        return;
+    }
+    if (i > 0) unit(i - 1).reload_before = first_op;
+    if (i + 1 == n) unit(i).reload_before = first_op;
+}
+
+void StageEmitter::optimizer() {
+    tag_ = Tag{Phase::kOptimizer, 0, static_cast<std::int32_t>(stage_), -1, -1, -1, -1};
+    const auto blocks = static_cast<std::uint32_t>(gradient_written_.size());
+    const Access all_gradients{gradients_, 0, blocks - 1, AccessMode::kAccumulate};
+    std::vector<Access> gradients{all_gradients};
+    if (head_gradients_ != kNoBuffer) gradients.push_back({head_gradients_, 0, 0, AccessMode::kAccumulate});
+    const Lane collectives{LaneKind::kCollective, kNoRank};
+    OpId ready = last_compute_;
+    const auto all_reduce = [&](GroupId group, Bytes bytes, std::vector<Access> accesses) {
+        ready = emit(collectives, Collective{CollectiveKind::kAllReduce, group, bytes, 1, 0}, {ready}, std::move(accesses));
+    };
+    const std::int64_t pp = scenario_.policy.pp;
+    if (shards()) all_reduce(groups_.sequence_parallel[stage_], gradient_bytes(scenario_, replicated_), gradients);
+    if (scenario_.model.tied_embeddings && pp > 1 && (first() || last())) {
+        const Access ends = first() ? Access{gradients_, blocks - 1, blocks - 1, AccessMode::kAccumulate} : gradients.back();
+        all_reduce(groups_.tied_ends, gradient_bytes(scenario_, embedding_parameters(scenario_).sharded), {ends});
+    }
+    for (Access& access : gradients) access.mode = AccessMode::kRead;
+    const BufferId norm = add_buffer(BufferKind::kComm, 4_B);
+    std::vector<Access> accesses = gradients;
+    accesses.push_back({norm, 0, 0, AccessMode::kWrite});
+    ready = compute(gradient_norm(scenario_, parameters_), {ready}, std::move(accesses));
+    if (pp * scenario_.policy.sp > 1) all_reduce(groups_.everyone, 4_B, {{norm, 0, 0, AccessMode::kAccumulate}});
+    accesses = gradients;
+    accesses.push_back({norm, 0, 0, AccessMode::kRead});
+    accesses.push_back({weights_, 0, 0, AccessMode::kAccumulate});
+    accesses.push_back({optimizer_, 0, 0, AccessMode::kAccumulate});
+    compute(adamw(scenario_, parameters_), {ready}, std::move(accesses));
+}
+
+}  // namespace sluice

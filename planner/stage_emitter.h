@@ -1,0 +1,120 @@
+// Private to the planner: writes the program of one folded rank, op by op, in issue order. fold_forward.cc and
+// fold_backward.cc hold the two passes, stage_emitter.cc what they share.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/folded_step.h"
+
+namespace sluice {
+
+// A value on its way: who made it last, and how the next op reads it.
+struct Value {
+    std::vector<OpId> made_by;
+    std::vector<Access> reads;
+};
+
+struct FoldedGroups {
+    std::vector<GroupId> sequence_parallel;  // by stage
+    GroupId everyone{};
+    GroupId tied_ends{};  // first and last stage, where both hold the embedding
+};
+
+inline Access read(BufferId buffer, std::uint32_t first = 0, std::uint32_t last = 0) {
+    return {buffer, first, last, AccessMode::kRead};
+}
+inline Access write(BufferId buffer, std::uint32_t first = 0, std::uint32_t last = 0) {
+    return {buffer, first, last, AccessMode::kWrite};
+}
+std::vector<Access> join(std::vector<Access> accesses, const std::vector<Access>& more);
+void append(KernelChain& chain, const KernelChain& more, std::uint32_t times);  // each kernel `times` as often
+
+class StageEmitter {
+public:
+    StageEmitter(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>&, const FoldedGroups&,
+                 std::size_t stage, FoldedStep& out);
+
+    void forward(std::int32_t sequence);
+    void backward(std::int32_t sequence);
+    void optimizer();
+
+private:
+    // Rows are what units are made per: a layer, or with stage granularity all layers of the stage at once.
+    struct Row {
+        std::int32_t layer = -1;        // global index, -1 for a whole stage
+        std::uint32_t layers = 1;       // how many it stands for
+        std::uint32_t first_block = 0;  // of the gradient buffer
+        BufferId kv{}, dkv{};           // of the sequence at hand
+        std::vector<BufferId> units;    // by subsequence
+    };
+    // Buffers that live for one subsequence in one direction.
+    struct Scratch {
+        BufferId comm = kNoBuffer;  // block 0: gathered; 1: partial sums, or in backward gathered inputs; 2: partial sums
+        BufferId stream{};          // the rank's shard: block 0 the residual stream, block 1 (backward) the reduced gradient
+        BufferId workspace{};
+    };
+
+    // -- building blocks (stage_emitter.cc)
+    BufferId add_buffer(BufferKind, Bytes, bool persistent = false, std::vector<Bytes> blocks = {});
+    OpId emit(Lane, Work, std::vector<OpId> after, std::vector<Access> accesses);
+    OpId compute(KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
+    // Gathers `value` into a block of `comm`. Without sequence parallelism there is nothing to do and `value` is returned.
+    Value all_gather(const Value&, BufferId comm, std::uint32_t block, Bytes bytes, std::uint32_t calls = 1);
+    // Where an op writes the partial sums that reduce_scatter() then turns into `target`.
+    Access partial_sums(BufferId comm, std::uint32_t block, Access target) const;
+    OpId reduce_scatter(OpId producer, BufferId comm, std::uint32_t block, Access target, Bytes bytes,
+                        std::uint32_t calls = 1);
+    OpId receive(Rank from, BufferId into, Bytes bytes);
+    OpId send(Rank to, OpId producer, BufferId from, Bytes bytes);
+    Access gradient_access(const Row&);
+    Row embedding_row() const;  // its gradient block
+    bool first() const { return stage_ == 0; }
+    bool last() const { return stage_ + 1 == static_cast<std::size_t>(scenario_.policy.pp); }
+    bool shards() const { return scenario_.policy.sp > 1; }
+    Rank next() const { return id_at<Rank>(stage_ + 1); }
+    Rank previous() const { return id_at<Rank>(stage_ - 1); }
+    void begin_sequence(std::int32_t sequence);
+    Scratch scratch(std::size_t i, Phase phase, bool holds_loss);
+
+    // -- forward of one subsequence (fold_forward.cc)
+    Value stage_input(std::size_t i, Scratch&);
+    void forward_subsequence(std::size_t i);
+    Value forward_layer(std::size_t i, Row&, Value input, const Scratch&);
+    Value forward_stage(std::size_t i, Row&, Value input, const Scratch&);
+    void last_residual(std::size_t i, const Value& stream);
+    void loss(std::size_t i, Value stream, const Scratch&);
+
+    // -- backward of one subsequence (fold_backward.cc)
+    void backward_subsequence(std::size_t i);
+    Value backward_layer(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
+    Value backward_stage(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
+    void embedding_gradient(std::size_t i, const Value& gradient, const Scratch&);
+    void mark_row(std::size_t i, const Row&, Phase phase, OpId first_op, OpId last_op);
+
+    const Scenario& scenario_;
+    const std::vector<Subsequence>& subsequences_;
+    const StagePlan& plan_;
+    const FoldedGroups& groups_;
+    std::size_t stage_;
+    FoldedStep& out_;
+    Rank rank_;
+    Tag tag_;
+
+    // whole step
+    BufferId weights_{}, optimizer_{}, gradients_{};
+    BufferId head_gradients_ = kNoBuffer;
+    std::vector<char> gradient_written_;  // by block of gradients_
+    bool head_gradient_written_ = false;
+    std::int64_t parameters_ = 0, replicated_ = 0;
+    OpId last_op_ = kNoOp, last_compute_ = kNoOp;
+
+    // the sequence at hand
+    std::vector<Row> rows_;
+    std::vector<std::size_t> unit_of_;  // row-major (subsequence, row) -> index into out_.units
+    std::vector<BufferId> inputs_, outputs_, loss_gradients_;
+    std::vector<OpId> received_, produced_;  // op that filled inputs_, outputs_
+    std::vector<OpId> loss_gradient_by_;
+};
+
+}  // namespace sluice
