@@ -1,0 +1,1 @@
+sluice_fuzz(trace_fuzz tests/golden/traces LIBRARIES sluice_traces)
