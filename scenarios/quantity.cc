@@ -62,24 +62,31 @@ constexpr std::array kUnits{
 
 // How a dimension is named in messages, with an example that can be copied.
 struct DimensionText {
-    std::string_view plural, example, units;
+    std::string_view name, wanted, example;
 };
 constexpr DimensionText text_of(Dimension dimension) {
     switch (dimension) {
         case kBytes:
-            return {"bytes", "80 GiB", "B, KiB, MiB, GiB, TiB, kB, MB, GB, TB"};
+            return {"bytes", "bytes", "80 GiB"};
         case kTokens:
-            return {"tokens", "4 Mi tokens", "tokens, Ki tokens, Mi tokens, Gi tokens"};
+            return {"tokens", "tokens", "4 Mi tokens"};
         case kSequences:
-            return {"sequences", "1 sequence", "sequences"};
+            return {"sequences", "sequences", "1 sequence"};
         case kSeconds:
-            return {"time", "5 us", "ns, us, ms, s"};
+            return {"time", "a time", "5 us"};
         case kBytesPerSecond:
-            return {"bytes per second", "25 GB/s", "B/s, kB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s"};
+            return {"bytes per second", "bytes per second", "25 GB/s"};
         case kFlopsPerSecond:
-            return {"FLOP/s", "312 TFLOP/s", "FLOP/s, MFLOP/s, GFLOP/s, TFLOP/s, PFLOP/s"};
+            return {"FLOP per second", "FLOP per second", "312 TFLOP/s"};
     }
     return {};
+}
+
+std::string units_of(Dimension dimension) {
+    std::string names;
+    for (const Unit& unit : kUnits)
+        if (unit.dimension == dimension) names += fmt::format("{}{}", names.empty() ? "" : ", ", unit.name);
+    return names;
 }
 
 // Hints for units that people write and that are refused.
@@ -146,6 +153,7 @@ struct Decimal {
     std::uint64_t significand = 0;
     std::int64_t exponent = 0;
 };
+constexpr std::int64_t kFarExponent = 1'000'000;  // beyond any number that is accepted
 std::optional<Decimal> to_decimal(std::string_view number) {
     const std::size_t mantissa = std::min(number.find_first_of("eE"), number.size());
     std::string digits(number.substr(0, mantissa));
@@ -160,23 +168,27 @@ std::optional<Decimal> to_decimal(std::string_view number) {
     if (mantissa == number.size()) return decimal;
     std::string_view exponent = number.substr(mantissa + 1);
     if (exponent.front() == '+') exponent.remove_prefix(1);
-    int written = 0;
+    std::int64_t written = 0;
     if (std::from_chars(exponent.data(), exponent.data() + exponent.size(), written).ec != std::errc{})
-        return std::nullopt;
-    decimal.exponent += written;
+        written = exponent.front() == '-' ? -kFarExponent : kFarExponent;
+    decimal.exponent += std::clamp(written, -kFarExponent, kFarExponent);
     return decimal;
+}
+
+constexpr std::string_view kTooManyDigits = "which has more digits than 64 bits hold";
+
+std::string with_unit(std::string_view number, const Unit& unit) {
+    return fmt::format("{}{}{}", number, unit.name.empty() ? "" : " ", unit.name);
 }
 
 // decimal * unit as a whole number, exactly. Divides out the 2s and 5s that a negative exponent asks for.
 Parsed<std::int64_t> whole(std::string_view number, const Unit& unit, std::string_view thing) {
     const auto refuse = [&](std::string_view why) {
-        const std::string_view space = unit.name.empty() ? "" : " ";
-        return Parsed<std::int64_t>{
-            0, fmt::format("got {}, {}", quote(fmt::format("{}{}{}", number, space, unit.name)), why)};
+        return Parsed<std::int64_t>{0, fmt::format("got {}, {}", quote(with_unit(number, unit)), why)};
     };
     constexpr std::string_view kTooLarge = "which does not fit in 63 bits";
     const std::optional<Decimal> decimal = to_decimal(number);
-    if (!decimal) return refuse("which has more digits than 64 bits hold");
+    if (!decimal) return refuse(kTooManyDigits);
     std::uint64_t value = decimal->significand;
     if (value == 0) return {};
     std::uint64_t factor = std::uint64_t{1} << unit.exp2;
@@ -201,18 +213,20 @@ Parsed<std::int64_t> whole(std::string_view number, const Unit& unit, std::strin
 
 // The nearest double to number * 10^exp10 * 2^exp2. Decimal units go into the exponent, so that "5 us" is 5e-6 exactly.
 Parsed<double> real(std::string_view number, const Unit& unit) {
-    const Parsed<double> refused{0, fmt::format("got {}, which is out of range", quote(number))};
+    const auto refuse = [&](std::string_view why) {
+        return Parsed<double>{0, fmt::format("got {}, {}", quote(with_unit(number, unit)), why)};
+    };
     std::string text(number);
     if (unit.exp10 != 0) {
         const std::optional<Decimal> decimal = to_decimal(number);
-        if (!decimal) return {0, fmt::format("got {}, which has more digits than 64 bits hold", quote(number))};
+        if (!decimal) return refuse(kTooManyDigits);
         text = fmt::format("{}e{}", decimal->significand, decimal->exponent + unit.exp10);
     }
     double value = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return refused;
-    value = std::ldexp(value, unit.exp2);
-    return std::isfinite(value) ? Parsed<double>{value, ""} : refused;
+    if (result.ec == std::errc{}) value = std::ldexp(value, unit.exp2);
+    if (result.ec != std::errc{} || !std::isfinite(value)) return refuse("which is out of range");
+    return {value, ""};
 }
 
 const Unit* find_unit(std::string_view name) {
@@ -221,9 +235,18 @@ const Unit* find_unit(std::string_view name) {
     return nullptr;
 }
 
-std::string_view hint_for(std::string_view unit) {
+bool equal_but_for_case(std::string_view a, std::string_view b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+// "; ..." for a unit that people write and that is refused, else "".
+std::string hint_for(std::string_view name, Dimension dimension) {
     for (const Hint& hint : kHints)
-        if (hint.unit == unit) return hint.text;
+        if (hint.unit == name) return fmt::format("; {}", hint.text);
+    for (const Unit& unit : kUnits)
+        if (unit.dimension == dimension && equal_but_for_case(unit.name, name))
+            return fmt::format("; did you mean {}?", unit.name);
     return {};
 }
 
@@ -255,7 +278,7 @@ struct NumberAndUnit {
 Parsed<NumberAndUnit> split(std::string_view whole_text, Dimension dimension) {
     const std::string_view text = trim(whole_text);
     const DimensionText dim = text_of(dimension);
-    const std::string expected = fmt::format("{} such as \"{}\"", dim.plural, dim.example);
+    const std::string expected = fmt::format("{} such as \"{}\"", dim.wanted, dim.example);
     const auto refuse = [](std::string error) { return Parsed<NumberAndUnit>{{}, std::move(error)}; };
     const std::size_t length = number_length(text);
     if (length == 0) return refuse(not_a_number(text, expected));
@@ -274,7 +297,7 @@ Parsed<NumberAndUnit> split(std::string_view whole_text, Dimension dimension) {
 Parsed<std::int64_t> whole_quantity(std::string_view text, Dimension dimension) {
     const Parsed<NumberAndUnit> parts = split(text, dimension);
     if (!parts.error.empty()) return {0, parts.error};
-    return whole(parts.value.number, *parts.value.unit, fmt::format(" of {}", text_of(dimension).plural));
+    return whole(parts.value.number, *parts.value.unit, fmt::format(" of {}", text_of(dimension).name));
 }
 
 Parsed<double> real_quantity(std::string_view text, Dimension dimension) {
@@ -291,12 +314,10 @@ std::string unit_error(std::string_view unit, Dimension dimension) {
     const DimensionText dim = text_of(dimension);
     const Unit* known = find_unit(unit);
     if (known != nullptr && known->dimension == dimension) return {};
+    const std::string expected = fmt::format("expected {} ({})", dim.wanted, units_of(dimension));
     if (known != nullptr)
-        return fmt::format("{} is a unit of {}, expected {} ({})", known->name, text_of(known->dimension).plural,
-                           dim.plural, dim.units);
-    const std::string_view hint = hint_for(unit);
-    return fmt::format("unknown unit {}, expected {} ({}){}{}", quote(unit), dim.plural, dim.units,
-                       hint.empty() ? "" : "; ", hint);
+        return fmt::format("{} is a unit of {}, {}", quote(unit), text_of(known->dimension).name, expected);
+    return fmt::format("unknown unit {}, {}{}", quote(unit), expected, hint_for(unit, dimension));
 }
 
 Parsed<Bytes> parse_bytes(std::string_view text) {
@@ -354,7 +375,7 @@ Parsed<double> parse_number_in(std::string_view number, std::string_view unit, D
 Parsed<std::int64_t> parse_whole_in(std::string_view number, std::string_view unit, Dimension dimension) {
     if (std::string error = unit_error(unit, dimension); !error.empty()) return {0, error};
     if (Parsed<double> bare = parse_number(number); !bare.error.empty()) return {0, bare.error};
-    return whole(number, *find_unit(unit), fmt::format(" of {}", text_of(dimension).plural));
+    return whole(number, *find_unit(unit), fmt::format(" of {}", text_of(dimension).name));
 }
 
 }  // namespace sluice

@@ -49,9 +49,10 @@ std::vector<GemmPoint> read_gemm(const YamlField& field, SourceList& sources) {
     std::vector<GemmPoint> points;
     for (const auto& row : table.rows) {
         const GemmPoint point{read_bare_cell(row[0]), read_flop_rate_cell(row[1], table.units[1])};
-        if (point.size > kLargestGemm) fail(row[0], fmt::format("got {}, expected at most 1e9", read_text(row[0])));
+        if (point.size > kLargestGemm)
+            fail(row[0], fmt::format("got {}, expected at most 1e9", quote(read_text(row[0]))));
         if (!points.empty() && point.size <= points.back().size)
-            fail(row[0], fmt::format("got {}, expected sizes in ascending order", read_text(row[0])));
+            fail(row[0], fmt::format("got {}, expected sizes in ascending order", quote(read_text(row[0]))));
         points.push_back(point);
     }
     return points;
@@ -63,7 +64,7 @@ std::vector<BandwidthPoint> read_bandwidths(const YamlField& field, SourceList& 
     for (const auto& row : table.rows) {
         const Bytes size{read_whole_cell(row[0], table.units[0], Dimension::kBytes, kLargestMessage)};
         if (!points.empty() && size <= points.back().size)
-            fail(row[0], fmt::format("got {}, expected sizes in ascending order", read_text(row[0])));
+            fail(row[0], fmt::format("got {}, expected sizes in ascending order", quote(read_text(row[0]))));
         points.push_back({size, read_byte_rate_cell(row[1], table.units[1])});
     }
     return points;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/format_units.h"
+#include "scenarios/quote.h"
 #include "scenarios/sourced_block.h"
 
 namespace sluice {
@@ -25,7 +27,7 @@ Bytes read_reserved(const SourcedBlock& block, Bytes memory) {
     if (!field) return Bytes{0};
     const Bytes reserved = read_bytes(*field, kReservedLimits);
     if (reserved >= memory)
-        fail(*field, fmt::format("got {} B, expected less than memory, {} B", reserved.value, memory.value));
+        fail(*field, fmt::format("got {}, expected less than memory, {}", quote(read_text(*field)), format(memory)));
     return reserved;
 }
 
@@ -55,7 +57,7 @@ BytesPerSecond read_duplex(const SourcedBlock& block, BytesPerSecond both) {
     const BytesPerSecond duplex = read_bytes_per_second(*field);
     // A rounding of the sum must not refuse a file that gives exactly the sum.
     if (duplex.value > both.value * (1 + 1e-12))
-        fail(*field, fmt::format("got {}, expected at most d2h + h2d", read_text(*field)));
+        fail(*field, fmt::format("got {}, expected at most d2h + h2d, {}", quote(read_text(*field)), format(both)));
     return duplex;
 }
 
@@ -158,8 +160,8 @@ void override_cluster(Cluster& cluster, const YamlField& overrides) {
         if (!field) return;
         target = read_bytes(*field, kMemoryLimits);
         if (reserved >= target)
-            fail(*field, fmt::format("got {} B, expected more than the reserved {} B of {}", target.value,
-                                     reserved.value, cluster.name));
+            fail(*field, fmt::format("got {}, expected more than the {} that cluster {} reserves",
+                                     quote(read_text(*field)), format(reserved), cluster.name));
     };
     memory("gpu_memory", cluster.gpu.reserved, cluster.gpu.memory);
     memory("host_memory", cluster.host.reserved, cluster.host.memory);

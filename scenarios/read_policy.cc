@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+
+#include "scenarios/quote.h"
 
 namespace sluice {
 namespace {
@@ -27,6 +30,8 @@ constexpr Choice<Inventory> kInventories[] = {{"runtime", Inventory::kRuntime}, 
 enum class PlacementName : std::uint8_t { kNone, kFull, kAdaptive };
 constexpr Choice<PlacementName> kPlacements[] = {
     {"none", PlacementName::kNone}, {"full", PlacementName::kFull}, {"adaptive", PlacementName::kAdaptive}};
+constexpr std::string_view kListForm = "{list: [TOKENS, ...]}";
+constexpr std::string_view kRatioForm = "{ratio: 0 ... 1}";
 constexpr std::string_view kPlannedPlacements[] = {"recompute"};
 
 std::string_view unit_of(Tokens tokens) { return tokens.value == 1 ? "token" : "tokens"; }
@@ -39,12 +44,13 @@ void expect_sp_divides(const YamlField& field, std::int64_t sp, const Architectu
     } parts[] = {{"heads", model.heads}, {"kv_heads", model.kv_heads}, {"hidden", model.hidden}, {"ffn", model.ffn}};
     for (const auto& part : parts)
         if (part.value % sp != 0)
-            fail(field, fmt::format("got {}, which does not divide {} {} of {}, expected a divisor", sp, part.name,
-                                    part.value, model.name));
+            fail(field, fmt::format("got {}, which does not divide {} {} of model {}, expected a divisor", sp,
+                                    part.name, part.value, model.name));
     if (model.vocabulary % sp != 0)
         fail(field,
-             fmt::format("got {}, which does not divide vocabulary {} of {}, expected a padded vocabulary such as {}",
-                         sp, model.vocabulary, model.name, (model.vocabulary / sp + 1) * sp));
+             fmt::format(
+                 "got {}, which does not divide vocabulary {} of model {}, expected a padded vocabulary such as {}", sp,
+                 model.vocabulary, model.name, (model.vocabulary / sp + 1) * sp));
 }
 
 void read_sp(const YamlField& field, const Architecture& model, Policy& policy) {
@@ -58,7 +64,7 @@ void read_sp(const YamlField& field, const Architecture& model, Policy& policy) 
 void read_pp(const YamlField& field, const Architecture& model, Policy& policy) {
     policy.pp = read_count(field, kMostRanks);
     if (policy.pp > model.layers)
-        fail(field, fmt::format("got {} stages for the {} layers of {}, expected at most one stage per layer",
+        fail(field, fmt::format("got {} stages for the {} layers of model {}, expected at most one stage per layer",
                                 policy.pp, model.layers, model.name));
 }
 
@@ -68,7 +74,7 @@ void expect_all_gpus(const YamlField& field, const Policy& policy, const Cluster
     if (ranks == cluster.gpus()) return;
     const bool whole_nodes = ranks % cluster.gpus_per_node == 0;
     fail(field,
-         fmt::format("sp {} x pp {} = {} ranks, but cluster {} has {} x {} = {} GPUs, expected equal numbers{}",
+         fmt::format("sp x pp = {} x {} = {}, but cluster {} has {} x {} = {} GPUs, expected equal numbers{}",
                      policy.sp, policy.pp, ranks, cluster.name, cluster.nodes, cluster.gpus_per_node, cluster.gpus(),
                      whole_nodes ? fmt::format("; for instance cluster: {{use: {}, nodes: {}}}", cluster.name,
                                                ranks / cluster.gpus_per_node)
@@ -127,7 +133,7 @@ Partition read_partition(const std::optional<YamlField>& field, const Policy& po
     else if (read_text(*field) == "list")
         fail(*field, "got \"list\", expected the lengths: {list: [\"1024 tokens\", ...]}");
     else
-        partition.kind = read_choice(*field, kPartitionKinds);
+        partition.kind = read_choice(*field, kPartitionKinds, {}, kListForm);
     return partition;
 }
 
@@ -158,7 +164,7 @@ PlacementPolicy read_placement(const YamlField& field) {
         return OffloadRatio{read_ratio(get(field, "ratio"))};
     }
     if (read_text(field) == "ratio") fail(field, "got \"ratio\", expected the share: {ratio: 0.5}");
-    switch (read_choice(field, kPlacements, kPlannedPlacements)) {
+    switch (read_choice(field, kPlacements, kPlannedPlacements, kRatioForm)) {
         case PlacementName::kNone:
             return KeepAll{};
         case PlacementName::kFull:
@@ -170,10 +176,11 @@ PlacementPolicy read_placement(const YamlField& field) {
 }
 
 void refuse_planned_keys(const YamlField& field) {
-    for (const std::string_view key : kPlannedKeys) {
-        auto planned = find(field, key);
-        if (!planned) continue;
-        fail(*planned, "is not supported yet, expected it to be left out");
+    for (const YamlEntry& entry : field.node->entries) {
+        if (std::find(std::begin(kPlannedKeys), std::end(kPlannedKeys), entry.key) == std::end(kPlannedKeys)) continue;
+        YamlField at = field;
+        at.place = entry.place;
+        fail(at, fmt::format("key {} is not supported yet, expected it to be left out", quote(entry.key)));
     }
 }
 

@@ -113,8 +113,9 @@ std::int64_t read_whole_cell(const YamlField& cell, const std::string& unit, Dim
     const Parsed<std::int64_t> parsed = parse_whole_in(read_text(cell), unit, dimension);
     if (!parsed.error.empty()) fail(cell, parsed.error);
     if (parsed.value < 1 || parsed.value > most)
-        fail(cell,
-             fmt::format("got {} {}, expected above 0 and at most {} in base units", read_text(cell), unit, most));
+        fail(cell, fmt::format("got {}, expected above 0 and at most {} {}",
+                               quote(fmt::format("{} {}", read_text(cell), unit)), most,
+                               dimension == Dimension::kTokens ? "tokens" : "B"));
     return parsed.value;
 }
 

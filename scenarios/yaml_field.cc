@@ -176,9 +176,10 @@ void expect_rate(const YamlField& field, BytesPerSecond rate) { within(field, ra
 void expect_rate(const YamlField& field, FlopsPerSecond rate) { within(field, rate, kFlopRateLimits); }
 
 void refuse_choice(const YamlField& field, std::span<const std::string_view> known,
-                   std::span<const std::string_view> planned) {
+                   std::span<const std::string_view> planned, std::string_view also) {
     const std::string_view text = read_text(field);
-    const std::string expected = fmt::format("expected {}", fmt::join(known, " or "));
+    const std::string expected =
+        fmt::format("expected {}{}{}", fmt::join(known, " or "), also.empty() ? "" : " or ", also);
     if (std::find(planned.begin(), planned.end(), text) != planned.end())
         fail(field, fmt::format("{} is not supported yet, {}", quote(text), expected));
     fail(field, fmt::format("got {}, {}{}", quote(text), expected, suggestion(text, known)));

@@ -82,19 +82,21 @@ struct Choice {
     T value;
 };
 
-// Throws the message for a name that is none of `known`. `planned` are refused by name: not supported yet.
+// Throws the message for a name that is none of `known`. `planned` are refused by name: not supported yet. `also` is
+// what else the field may hold, for the message: "{ratio: 0 ... 1}".
 [[noreturn]] void refuse_choice(const YamlField& field, std::span<const std::string_view> known,
-                                std::span<const std::string_view> planned);
+                                std::span<const std::string_view> planned, std::string_view also);
 
 template <class T, std::size_t N>
-T read_choice(const YamlField& field, const Choice<T> (&choices)[N], std::span<const std::string_view> planned = {}) {
+T read_choice(const YamlField& field, const Choice<T> (&choices)[N], std::span<const std::string_view> planned = {},
+              std::string_view also = {}) {
     const std::string_view text = read_text(field);
     std::array<std::string_view, N> names;
     for (std::size_t i = 0; i < N; ++i) {
         if (choices[i].name == text) return choices[i].value;
         names[i] = choices[i].name;
     }
-    refuse_choice(field, names, planned);
+    refuse_choice(field, names, planned, also);
 }
 
 }  // namespace sluice

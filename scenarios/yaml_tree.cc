@@ -129,16 +129,20 @@ std::size_t character_length(std::string_view text, std::size_t at) {
     return length;
 }
 
-// The scanner guesses encodings and ends at a NUL: only text reaches it.
+// The scanner guesses encodings, ends at a NUL and calls a tab in the indentation "end of map not found": only text
+// that it reads well reaches it.
 void expect_text(std::string_view text, std::string_view origin) {
     if (text.size() > kLongestText)
         throw InputError(fmt::format("{}: larger than the limit of {} bytes", origin, kLongestText));
     YamlPlace place;
+    bool indentation = true;
     for (std::size_t i = 0; i < text.size();) {
         const std::size_t length = character_length(text, i);
         if (length == 0)
             refuse(origin, place,
                    fmt::format("got byte 0x{:02x}, expected UTF-8 text", static_cast<unsigned char>(text[i])));
+        if (indentation && text[i] == '\t') refuse(origin, place, "got a tab in the indentation, expected spaces");
+        indentation = text[i] == '\n' || (indentation && text[i] == ' ');
         ++place.column;
         if (text[i] == '\n') place = {place.line + 1, 1};
         i += length;

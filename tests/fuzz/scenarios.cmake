@@ -1,0 +1,1 @@
+sluice_fuzz(scenario_fuzz tests/golden/scenarios/valid LIBRARIES sluice_scenarios)
