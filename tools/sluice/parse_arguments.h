@@ -1,0 +1,30 @@
+// Private to the command: one way to declare a verb's arguments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct Flag {
+    std::string names;  // "-o,--output"
+    std::string value;  // what it takes, "FILE"; empty: a switch
+    std::string help;
+    std::string* text = nullptr;  // one of the three
+    bool* is_set = nullptr;
+    std::size_t* number = nullptr;
+};
+
+struct Usage {
+    std::string verb;
+    std::string summary;
+    std::string positional;        // name of the one positional argument, "SCENARIO"
+    std::string* positional_value = nullptr;
+    std::vector<Flag> flags;
+    std::string examples;
+};
+
+// False when --help was asked for and printed. Throws InputError on anything else that is not as declared.
+bool parse_arguments(const Usage&, const std::vector<std::string>& arguments);
+
+}  // namespace sluice

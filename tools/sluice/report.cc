@@ -1,0 +1,205 @@
+#include "tools/sluice/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/format_units.h"
+#include "models/model_flops.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::int64_t gpus(const Scenario& s) { return s.policy.sp * s.policy.pp; }
+
+Json plan_object(const Scenario& s, const Plan& plan) {
+    Json json{{"sp", s.policy.sp}, {"sp_kind", "megatron"}, {"pp", s.policy.pp}, {"dp", 1}, {"n", s.policy.n}};
+    json["lengths"] = Json::array();
+    for (const Subsequence& sub : plan.subsequences) json["lengths"].push_back(sub.length.value);
+    json["alpha"] = Json::array();
+    for (const StagePlan& stage : plan.stages) {
+        Json row = Json::array();
+        for (std::size_t i = 0; i < stage.offloaded.size(); ++i) row.push_back(stage.alpha(i));
+        json["alpha"].push_back(std::move(row));
+    }
+    return json;
+}
+
+struct Rates {
+    double tokens_per_second, tokens_per_gpu_second, mfu;
+};
+
+Rates rates(const Scenario& s, Seconds step) {
+    const double tokens = static_cast<double>(s.sequence.value * s.batch) / step.value;
+    const FlopsPerSecond achieved = step_model_flops(s) / step;
+    const auto count = static_cast<double>(gpus(s));
+    return {tokens, tokens / count, achieved / (s.cluster.gpu.peak * count)};
+}
+
+// The pool with the largest arena: what must be allocated decides, not what lives in it.
+const PoolPeak* largest(const std::vector<PoolPeak>& pools) {
+    const auto it = std::max_element(pools.begin(), pools.end(),
+                                     [](const PoolPeak& a, const PoolPeak& b) { return a.arena < b.arena; });
+    return it == pools.end() ? nullptr : &*it;
+}
+
+Json kinds_object(const PoolPeak& pool) {
+    Json json = Json::object();
+    for (const auto& [kind, bytes] : pool.kinds) json[kind] = bytes.value;
+    json["unused"] = (pool.arena - pool.live).value;
+    return json;
+}
+
+std::string kinds_text(const PoolPeak& pool) {
+    std::vector<std::pair<std::string, Bytes>> kinds = pool.kinds;
+    std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::string text;
+    for (const auto& [kind, bytes] : kinds) text += fmt::format("{} {}, ", kind, format(bytes));
+    return text + fmt::format("unused {}", format(pool.arena - pool.live));
+}
+
+constexpr const char* kSummaryKeys[] = {
+    "step_seconds", "tokens_per_second", "tokens_per_gpu_second", "mfu", "bubble_fraction", "bubble_over_work",
+    "exposed_d2h_seconds", "exposed_h2d_seconds", "exposed_comm_seconds", "peak_gpu_bytes", "peak_gpu_rank",
+    "peak_gpu_kinds", "peak_host_bytes_per_node", "offloaded_bytes", "ops", "activities"};
+
+void add_prediction(Json& json, const Prediction& p) {
+    const StepSummary& summary = p.summary;
+    const Rates rate = rates(p.scenario, summary.step);
+    json["step_seconds"] = summary.step.value;
+    json["tokens_per_second"] = rate.tokens_per_second;
+    json["tokens_per_gpu_second"] = rate.tokens_per_gpu_second;
+    json["mfu"] = rate.mfu;
+    json["bubble_fraction"] = summary.bubble.of_step;
+    json["bubble_over_work"] = summary.bubble.of_work;
+    json["exposed_d2h_seconds"] = summary.mean.exposed_d2h.value;
+    json["exposed_h2d_seconds"] = summary.mean.exposed_h2d.value;
+    json["exposed_comm_seconds"] = summary.mean.exposed_comm.value;
+    if (const PoolPeak* pool = largest(summary.device_peaks)) {
+        json["peak_gpu_bytes"] = pool->arena.value;
+        json["peak_gpu_rank"] = pool->owner;
+        json["peak_gpu_kinds"] = kinds_object(*pool);
+    }
+    const PoolPeak* host = largest(summary.host_peaks);
+    json["peak_host_bytes_per_node"] = host == nullptr ? 0 : host->arena.value;
+    json["offloaded_bytes"] = summary.offloaded.value;
+    json["ops"] = summary.ops;
+    json["activities"] = p.simulation->activities;
+}
+
+std::string alpha_range(const Plan& plan) {
+    double low = 1, high = 0;
+    for (const StagePlan& stage : plan.stages)
+        for (std::size_t i = 0; i < stage.offloaded.size(); ++i)
+            low = std::min(low, stage.alpha(i)), high = std::max(high, stage.alpha(i));
+    return fmt::format("alpha {:.3f} to {:.3f}", low, high);
+}
+
+std::string heading(const Scenario& s) {
+    return fmt::format("{}: {}, {} tokens, {} x {} on {}, sp {} (megatron) x pp {}, n {}\n", s.name, s.model.name,
+                       s.sequence.value * s.batch, gpus(s), s.cluster.gpu.name, s.cluster.name, s.policy.sp, s.policy.pp,
+                       s.policy.n);
+}
+
+std::string lanes_text(const StepSummary& summary) {
+    const LaneTime& m = summary.mean;
+    const auto percent = [&](Seconds t) { return summary.step.value > 0 ? 100 * (t / summary.step) : 0; };
+    std::string text = fmt::format(
+        "  compute lanes    work {:.2f}%, warm-up {:.2f}, bubble {:.2f}, drain {:.2f}, exposed d2h {:.2f}, h2d {:.2f}, "
+        "communication {:.2f}, memory wait {:.2f}\n",
+        percent(m.work), percent(m.warm_up), percent(m.bubble), percent(m.drain), percent(m.exposed_d2h),
+        percent(m.exposed_h2d), percent(m.exposed_comm), percent(m.memory_wait));
+    text += fmt::format("  bubble           {:.2f}% of the step, {:.2f}% of the work (warm-up, bubble and drain)\n",
+                        100 * summary.bubble.of_step, 100 * summary.bubble.of_work);
+    Seconds all{};
+    for (const LabelTime& label : summary.kernels) all += label.time;
+    if (all.value > 0) {
+        text += "  kernels         ";
+        for (std::size_t i = 0; i < std::min<std::size_t>(summary.kernels.size(), 6); ++i)
+            text += fmt::format(" {} {:.1f}%{}", summary.kernels[i].label, 100 * (summary.kernels[i].time / all),
+                                i + 1 < std::min<std::size_t>(summary.kernels.size(), 6) ? "," : "\n");
+    }
+    return text;
+}
+
+std::string memory_text(const StepSummary& summary) {
+    std::string text;
+    if (const PoolPeak* pool = largest(summary.device_peaks))
+        text += fmt::format("  GPU memory       {} of {} on rank {}, most live at op {}: {}\n", format(pool->arena),
+                            format(pool->capacity), pool->owner, index(pool->op), kinds_text(*pool));
+    if (const PoolPeak* pool = largest(summary.host_peaks))
+        text += fmt::format("  host memory      {} of {} pinned on node {}\n", format(pool->arena), format(pool->capacity),
+                            pool->owner);
+    return text;
+}
+
+}  // namespace
+
+std::string plan_json(const Scenario& s, const Lowered& lowered) {
+    Json json{{"feasible", lowered.feasible()}, {"reasons", lowered.reasons}, {"notes", lowered.plan.notes}};
+    json["ops"] = lowered.schedule.ops.size();
+    json["plan"] = plan_object(s, lowered.plan);
+    return json.dump(2);
+}
+
+std::string infeasible_text(const Scenario& s, const Lowered& lowered) {
+    std::string text = heading(s) + "  does not fit:\n";
+    for (const std::string& reason : lowered.reasons) text += "  - " + reason + "\n";
+    return text;
+}
+
+std::string prediction_json(const Prediction& p) {
+    Json json{{"feasible", p.lowered.feasible()}, {"reasons", p.lowered.reasons}};
+    for (const char* key : kSummaryKeys) json[key] = nullptr;
+    if (p.simulation != nullptr) add_prediction(json, p);
+    json["wall_seconds"] = Json{{"lower", p.wall.lower}, {"verify", p.wall.verify}, {"replay", p.wall.replay}};
+    json["notes"] = p.lowered.plan.notes;
+    json["plan"] = plan_object(p.scenario, p.lowered.plan);
+    return json.dump(2);
+}
+
+std::string prediction_text(const Prediction& p) {
+    const Rates rate = rates(p.scenario, p.summary.step);
+    std::string text = heading(p.scenario);
+    text += fmt::format("  step             {}: {:.0f} tokens/s, {:.1f} per GPU, MFU {:.1f}%\n", format(p.summary.step),
+                        rate.tokens_per_second, rate.tokens_per_gpu_second, 100 * rate.mfu);
+    text += lanes_text(p.summary) + memory_text(p.summary);
+    text += fmt::format("  offloaded        {} in all, {}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
+    text += fmt::format("  schedule         {} ops, {} activities; lowered in {:.2f} s, verified in {:.2f} s, replayed in {:.2f} s\n",
+                        p.summary.ops, p.simulation->activities, p.wall.lower, p.wall.verify, p.wall.replay);
+    for (const std::string& note : p.lowered.plan.notes) text += "  note             " + note + "\n";
+    return text;
+}
+
+std::string trace_json(const Trace& trace, const StepSummary& summary) {
+    Json json{{"producer", trace.provenance.producer}, {"scenario", trace.provenance.scenario},
+              {"schedule_fingerprint", trace.provenance.schedule_fingerprint},
+              {"calibration", trace.provenance.calibration}, {"hardware", trace.provenance.hardware},
+              {"omissions", trace.provenance.omissions}, {"step_seconds", summary.step.value}, {"ops", summary.ops},
+              {"bubble_fraction", summary.bubble.of_step}, {"bubble_over_work", summary.bubble.of_work}};
+    json["ranks"] = Json::array();
+    for (const LaneTime& t : summary.lanes)
+        json["ranks"].push_back({{"rank", index(t.rank)}, {"work_seconds", t.work.value}, {"warm_up_seconds", t.warm_up.value},
+                                 {"bubble_seconds", t.bubble.value}, {"exposed_d2h_seconds", t.exposed_d2h.value},
+                                 {"exposed_h2d_seconds", t.exposed_h2d.value},
+                                 {"exposed_comm_seconds", t.exposed_comm.value},
+                                 {"memory_wait_seconds", t.memory_wait.value}, {"drain_seconds", t.drain.value}});
+    json["kernel_seconds"] = Json::object();
+    for (const LabelTime& label : summary.kernels) json["kernel_seconds"][label.label] = label.time.value;
+    return json.dump(2);
+}
+
+std::string trace_text(const Trace& trace, const StepSummary& summary) {
+    const Provenance& from = trace.provenance;
+    std::string text = fmt::format("{} of {} (schedule {}), {}, calibration {}\n", from.producer, from.scenario,
+                                   from.schedule_fingerprint, from.hardware, from.calibration);
+    text += fmt::format("  step             {}, {} ops, {} ranks\n", format(summary.step), summary.ops, summary.lanes.size());
+    text += lanes_text(summary) + memory_text(summary);
+    for (const std::string& omission : from.omissions) text += "  not modelled     " + omission + "\n";
+    return text;
+}
+
+}  // namespace sluice

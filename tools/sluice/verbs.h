@@ -1,0 +1,18 @@
+// The verbs of the command. Each takes its own arguments and returns the exit code: 0 yes, 1 the check said no. Bad usage or
+// input and failures of the machine throw; main() turns them into 2 and 3.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+using Arguments = std::vector<std::string>;  // without program and verb
+
+int lower_verb(const Arguments&);
+int check_verb(const Arguments&);
+int show_verb(const Arguments&);
+int simulate_verb(const Arguments&);
+int export_verb(const Arguments&);
+
+}  // namespace sluice
