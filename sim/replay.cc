@@ -1,0 +1,348 @@
+#include "sim/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "base/error.h"
+#include "models/collective_cost.h"
+#include "models/kernel_cost.h"
+#include "sim/collectives.h"
+#include "sim/platform.h"
+#include "sim/topology.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::uint64_t kProgressStep = 512;  // ops between two updates of the shared counter
+
+// What slows a GPU's compute, as bits of the index into the platform's speeds.
+enum Slowing : std::size_t { kByCopyOut = 1, kByCopyIn = 2, kByCollective = 4 };
+
+bool interferes(const Interference& factors) {
+    return factors.copy_out != 1 || factors.copy_in != 1 || factors.collective != 1;
+}
+
+std::vector<double> speeds(const Interference& factors) {
+    if (!interferes(factors)) return {1};
+    std::vector<double> all;
+    for (std::size_t set = 0; set < 8; ++set) {
+        all.push_back((set & kByCopyOut ? factors.copy_out : 1) * (set & kByCopyIn ? factors.copy_in : 1) *
+                      (set & kByCollective ? factors.collective : 1));
+    }
+    return all;
+}
+
+std::size_t slowing(LaneKind kind) {
+    switch (kind) {
+        case LaneKind::kCopyOut: return kByCopyOut;
+        case LaneKind::kCopyIn: return kByCopyIn;
+        case LaneKind::kCollective: return kByCollective;
+        case LaneKind::kCompute:
+        case LaneKind::kSend:
+        case LaneKind::kReceive: return 0;
+    }
+    return 0;
+}
+
+class Replay {
+public:
+    Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
+           const Calibration& calibration, std::span<OpRun> runs, ReplayCounters& counters);
+    void run();
+
+private:
+    // A rank's engines as far as its compute speed depends on them.
+    struct Engines {
+        std::size_t slowed_by = 0;  // set of Slowing
+        bool computing = false;
+        bool changed = false;       // listed in changed_
+    };
+
+    Routes routes() const;
+    bool across_nodes(GroupId group) const;
+    BytesPerSecond cap(const Collective& collective) const;
+    Endpoint source(Rank from, bool capped) const { return capped ? topology_.channel(from) : topology_.gpu(from); }
+
+    void ready(OpId id);
+    void begin(OpId id);
+    void start_compute(const Op& op);
+    void start_copy(const Op& op);
+    void start_match(std::uint32_t match);
+    void start_transfer(std::uint32_t match);
+    void start_collective(std::uint32_t match);
+    template <class Then>
+    void after(Seconds latency, Then then);
+    void flow(Endpoint from, Endpoint to, Bytes bytes, OpId token);
+
+    void work_ended(std::uint32_t token);
+    void settle();
+    void end(OpId id);
+    void engine_runs(const Op& op, bool running);
+    void set_speeds();
+
+    const Op& op(OpId id) const { return schedule_.ops[index(id)]; }
+
+    const Schedule& schedule_;
+    const OpGraph& graph_;
+    const OpMatches& matches_;
+    const Calibration& calibration_;
+    std::span<OpRun> runs_;
+    ReplayCounters& counters_;
+    Topology topology_;
+    bool interference_;
+    std::vector<bool> across_nodes_;  // by group
+    Platform platform_;
+
+    std::vector<std::uint32_t> waiting_for_;  // by op: predecessors that have not ended
+    std::vector<std::uint32_t> not_ready_;    // by match: members that are not ready, missing ones included
+    std::vector<std::uint32_t> flows_left_;   // by match
+    std::vector<Engines> engines_;            // by rank
+    std::vector<Rank> changed_;
+    std::vector<OpId> ended_;                 // ended now, their successors not told yet
+    std::vector<MemberFlow> flows_;           // scratch
+    std::uint64_t ops_ended_ = 0;
+};
+
+// Which groups span nodes.
+std::vector<bool> spanning(const Schedule& schedule, const Topology& topology) {
+    std::vector<bool> result;
+    for (const Group& group : schedule.groups) {
+        result.push_back(std::any_of(group.members.begin(), group.members.end(),
+                                     [&](Rank r) { return !topology.same_node(group.members.front(), r); }));
+    }
+    return result;
+}
+
+Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
+               const Calibration& calibration, std::span<OpRun> runs, ReplayCounters& counters)
+    : schedule_(schedule),
+      graph_(graph),
+      matches_(matches),
+      calibration_(calibration),
+      runs_(runs),
+      counters_(counters),
+      topology_(cluster, schedule.ranks.size()),
+      interference_(interferes(calibration.interference)),
+      across_nodes_(spanning(schedule, topology_)),
+      platform_(topology_, routes(), speeds(calibration.interference), [this](std::uint32_t token) { work_ended(token); }),
+      waiting_for_(graph.predecessor_counts()),
+      not_ready_(matches.size()),
+      flows_left_(matches.size(), 0),
+      engines_(schedule.ranks.size()) {
+    for (std::uint32_t m = 0; m < matches.size(); ++m) {
+        not_ready_[m] = static_cast<std::uint32_t>(matches.members(m).size());
+    }
+}
+
+void Replay::run() {
+    std::vector<OpId> first;  // found before any is started: starting may end others
+    for (const Op& o : schedule_.ops) {
+        if (waiting_for_[index(o.id)] == 0) first.push_back(o.id);
+    }
+    for (const OpId id : first) ready(id);
+    settle();
+    platform_.run();
+    counters_.ops_ended.store(ops_ended_, std::memory_order_relaxed);
+    counters_.activities = platform_.activities();
+}
+
+// ---- Routes ----------------------------------------------------------------------------------------------------------
+
+BytesPerSecond Replay::cap(const Collective& c) const {
+    return bus_bandwidth(c.bytes, across_nodes_[index(c.group)], calibration_);
+}
+
+// Only what the schedule uses: a full table between all GPUs of a large cluster would be mostly empty.
+Routes Replay::routes() const {
+    Routes found;
+    std::set<std::tuple<GroupId, CollectiveKind, std::uint32_t, bool>> expanded;
+    for (const Op& o : schedule_.ops) {
+        if (o.lane.kind == LaneKind::kCopyOut) {
+            found.insert({topology_.gpu(o.rank), topology_.memory(o.rank)});
+        } else if (o.lane.kind == LaneKind::kCopyIn) {
+            found.insert({topology_.memory(o.rank), topology_.gpu(o.rank)});
+        } else if (o.lane.kind == LaneKind::kSend) {
+            found.insert({topology_.gpu(o.rank), topology_.gpu(o.lane.peer)});
+        } else if (const auto* c = std::get_if<Collective>(&o.work)) {
+            const bool capped = std::isfinite(cap(*c).value);
+            if (!expanded.insert({c->group, c->kind, c->root, capped}).second) continue;
+            std::vector<MemberFlow> flows;
+            expand(*c, schedule_.groups[index(c->group)].members, flows);
+            for (const MemberFlow& f : flows) found.insert({source(f.from, capped), topology_.gpu(f.to)});
+        }
+    }
+    return found;
+}
+
+// ---- Starting --------------------------------------------------------------------------------------------------------
+
+// All predecessors of `id` have ended.
+void Replay::ready(OpId id) {
+    const std::uint32_t match = matches_.of(id);
+    if (match == kNoMatch) {
+        begin(id);
+        const Op& o = op(id);
+        std::holds_alternative<Compute>(o.work) ? start_compute(o) : start_copy(o);
+    } else if (--not_ready_[match] == 0) {
+        start_match(match);
+    }
+}
+
+void Replay::begin(OpId id) {
+    runs_[index(id)].begin = platform_.now().value;
+    if (interference_) engine_runs(op(id), true);
+}
+
+void Replay::start_compute(const Op& o) {
+    const Seconds alone = compute_time(std::get<Compute>(o.work), calibration_);
+    if (alone.value > 0) {
+        platform_.start_compute(o.rank, alone, static_cast<std::uint32_t>(o.id));
+    } else {
+        ended_.push_back(o.id);
+    }
+}
+
+void Replay::start_copy(const Op& o) {
+    after(topology_.copy_latency(), [this, id = o.id] {
+        const Op& copy = op(id);
+        const Endpoint gpu = topology_.gpu(copy.rank), memory = topology_.memory(copy.rank);
+        const bool out = copy.lane.kind == LaneKind::kCopyOut;
+        flow(out ? gpu : memory, out ? memory : gpu, std::get<Copy>(copy.work).bytes, id);
+    });
+}
+
+void Replay::start_match(std::uint32_t match) {
+    const std::span<const OpId> members = matches_.members(match);
+    for (const OpId id : members) begin(id);
+    if (std::holds_alternative<Collective>(op(members.front()).work)) {
+        start_collective(match);
+    } else {
+        start_transfer(match);
+    }
+}
+
+void Replay::start_transfer(std::uint32_t match) {
+    const Op& send = op(matches_.members(match).front());
+    flows_left_[match] = 1;
+    after(topology_.transfer_latency(send.rank, send.lane.peer), [this, id = send.id] {
+        const Op& o = op(id);
+        flow(topology_.gpu(o.rank), topology_.gpu(o.lane.peer), std::get<Send>(o.work).bytes, id);
+    });
+}
+
+void Replay::start_collective(std::uint32_t match) {
+    const OpId leader = matches_.members(match).front();
+    const auto& collective = std::get<Collective>(op(leader).work);
+    const std::size_t members = schedule_.groups[index(collective.group)].members.size();
+    if (members <= 1) {
+        ended_.push_back(leader);
+        return;
+    }
+    after(collective_latency(collective, members, calibration_), [this, leader, match] {
+        const auto& c = std::get<Collective>(op(leader).work);
+        flows_.clear();
+        expand(c, schedule_.groups[index(c.group)].members, flows_);
+        flows_left_[match] = static_cast<std::uint32_t>(flows_.size());
+        const BytesPerSecond rate = cap(c);
+        const bool capped = std::isfinite(rate.value);
+        for (const MemberFlow& f : flows_) {
+            if (capped) platform_.set_rate(topology_.channel_link(f.from), rate);
+            flow(source(f.from, capped), topology_.gpu(f.to), f.bytes, leader);
+        }
+    });
+}
+
+// Runs `then` once the latency is paid. What ends in `then` without any work is settled there: inside a timer nobody
+// else does.
+template <class Then>
+void Replay::after(Seconds latency, Then then) {
+    if (latency.value > 0) {
+        platform_.after(latency, [this, then] {
+            then();
+            settle();
+        });
+    } else {
+        then();
+    }
+}
+
+void Replay::flow(Endpoint from, Endpoint to, Bytes bytes, OpId token) {
+    if (bytes.value > 0) {
+        platform_.start_flow(from, to, bytes, static_cast<std::uint32_t>(token));
+        return;
+    }
+    const std::uint32_t match = matches_.of(token);
+    if (match == kNoMatch || --flows_left_[match] == 0) ended_.push_back(token);
+}
+
+// ---- Ending ----------------------------------------------------------------------------------------------------------
+
+// The token of work is its op, or the first member of its match.
+void Replay::work_ended(std::uint32_t token) {
+    const auto id = OpId{token};
+    const std::uint32_t match = matches_.of(id);
+    if (match != kNoMatch && --flows_left_[match] > 0) return;
+    ended_.push_back(id);
+    settle();
+}
+
+// Tells successors until nothing more ends now. A queue, not recursion: chains of ops without duration may be long.
+void Replay::settle() {
+    for (std::size_t next = 0; next < ended_.size(); ++next) {
+        const OpId id = ended_[next];
+        const std::uint32_t match = matches_.of(id);
+        if (match == kNoMatch) {
+            end(id);
+        } else {
+            for (const OpId member : matches_.members(match)) end(member);
+        }
+    }
+    ended_.clear();
+    set_speeds();
+}
+
+void Replay::end(OpId id) {
+    runs_[index(id)].end = platform_.now().value;
+    if (interference_) engine_runs(op(id), false);
+    if (++ops_ended_ % kProgressStep == 0) counters_.ops_ended.store(ops_ended_, std::memory_order_relaxed);
+    for (const OpId successor : graph_.successors(id)) {
+        if (--waiting_for_[index(successor)] == 0) ready(successor);
+    }
+}
+
+// ---- Interference ----------------------------------------------------------------------------------------------------
+
+void Replay::engine_runs(const Op& o, bool running) {
+    Engines& engines = engines_[index(o.rank)];
+    if (o.lane.kind == LaneKind::kCompute) {
+        engines.computing = running;
+    } else if (const std::size_t bit = slowing(o.lane.kind); bit != 0) {
+        engines.slowed_by = running ? engines.slowed_by | bit : engines.slowed_by & ~bit;
+    } else {
+        return;
+    }
+    if (!engines.changed) changed_.push_back(o.rank);
+    engines.changed = true;
+}
+
+// Once per instant: a copy that follows another leaves the speed as it is.
+void Replay::set_speeds() {
+    for (const Rank r : changed_) {
+        Engines& engines = engines_[index(r)];
+        engines.changed = false;
+        if (engines.computing) platform_.set_speed(r, engines.slowed_by);
+    }
+    changed_.clear();
+}
+
+}  // namespace
+
+void replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
+            const Calibration& calibration, std::span<OpRun> runs, ReplayCounters& counters) {
+    Replay{schedule, graph, matches, cluster, calibration, runs, counters}.run();
+}
+
+}  // namespace sluice

@@ -1,0 +1,34 @@
+// Replays a schedule on a simulated machine: decides when every op may start, by the rules of schedule/schedule.h, and
+// lets the machine say how long it takes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+#include "scenarios/calibration.h"
+#include "scenarios/cluster.h"
+#include "schedule/schedule.h"
+#include "sim/op_graph.h"
+#include "sim/op_matches.h"
+
+namespace sluice {
+
+// What the replay of one op found. Plain data: it is written by another process.
+struct OpRun {
+    double begin = -1, end = -1;  // seconds; -1: never
+};
+
+// Written while the replay runs, read by another process.
+struct ReplayCounters {
+    std::atomic<std::uint64_t> ops_ended{0};
+    std::uint64_t activities = 0;  // at the end
+};
+
+// Fills `runs`, one per op. Ops that cannot start keep -1. Call it once per process.
+// Requires: graph and matches of this schedule.
+void replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
+            const Calibration& calibration, std::span<OpRun> runs, ReplayCounters& counters);
+
+}  // namespace sluice

@@ -1,0 +1,84 @@
+// The links of a cluster and which of them the traffic between two places crosses. No simulator in here: this is the
+// part of the model that can be read, drawn and tested by hand. docs/simulator.md has the picture.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "scenarios/cluster.h"
+
+namespace sluice {
+
+enum class LinkId : std::uint32_t {};
+enum class Endpoint : std::uint32_t {};
+
+// Flows that cross a link at the same time share its rate equally, except where another link holds one of them below
+// its share (max-min fairness). No flow goes faster than the slowest of its links.
+struct Link {
+    std::string name;
+    BytesPerSecond rate{};
+};
+
+using Path = std::vector<LinkId>;
+
+// Ranks 0 .. ranks-1 run on GPUs 0 .. ranks-1 of the cluster.
+class Topology {
+public:
+    // Requires: ranks <= cluster.gpus().
+    Topology(const Cluster& cluster, std::size_t ranks);
+
+    const std::vector<Link>& links() const { return links_; }
+    std::size_t ranks() const { return ranks_; }
+    std::size_t endpoints() const { return 2 * ranks_ + memories_; }
+
+    // A GPU's memory; the same reached through the rank's collective channel; the DRAM of the NUMA node of a rank.
+    Endpoint gpu(Rank r) const { return Endpoint{static_cast<std::uint32_t>(index(r))}; }
+    Endpoint channel(Rank r) const { return Endpoint{static_cast<std::uint32_t>(ranks_ + index(r))}; }
+    Endpoint memory(Rank r) const;
+    std::string name(Endpoint e) const;
+
+    Path copy_out(Rank r) const;  // gpu(r) -> memory(r)
+    Path copy_in(Rank r) const;   // memory(r) -> gpu(r)
+    Path transfer(Rank from, Rank to) const;    // gpu(from) -> gpu(to); different ranks
+    Path collective(Rank from, Rank to) const;  // channel(from) -> gpu(to): the rank's channel link, then as transfer
+
+    // Paid once, before the first byte moves. Those of collectives come from the calibration.
+    Seconds copy_latency() const { return cluster_.pcie.latency; }
+    Seconds transfer_latency(Rank from, Rank to) const;
+
+    // What caps the flows of a rank's current collective at the measured bus bandwidth: a link of its own whose rate is
+    // set when a collective starts (a rank runs one at a time).
+    LinkId channel_link(Rank r) const;
+
+    bool same_node(Rank a, Rank b) const { return node(a) == node(b); }
+
+private:
+    struct Gpu {
+        LinkId out, in;          // its PCIe link, per direction
+        LinkId both;             // both directions together; same as `out` when that does not bind
+        LinkId switch_out, switch_in;
+        LinkId memory;           // DRAM of its NUMA node
+        LinkId nvlink_out, nvlink_in;
+        LinkId nic_out, nic_in;
+        LinkId channel;
+        std::uint32_t numa = 0;  // over all nodes
+    };
+
+    LinkId add(std::string name, BytesPerSecond rate);
+    void add_shared(std::int64_t node, std::vector<Gpu>& of_node);
+    void add_own(std::int64_t node, std::int64_t local, Gpu& gpu);
+    std::int64_t node(Rank r) const;
+    void push_out(Path& path, const Gpu& gpu) const;
+    void push_in(Path& path, const Gpu& gpu) const;
+
+    Cluster cluster_;
+    std::size_t ranks_ = 0, memories_ = 0;
+    bool duplex_binds_ = false;
+    std::vector<Link> links_;
+    std::vector<Gpu> gpus_;  // by rank
+};
+
+}  // namespace sluice
