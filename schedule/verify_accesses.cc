@@ -49,6 +49,9 @@ public:
     void run(std::span<const OpId> order) {
         for (const OpId id : order) {
             const Op& op = schedule_.ops[index(id)];
+            // A write of the op itself comes before its reads: its first kernels make what the later ones use.
+            for (const Access& access : op.accesses)
+                if (access.mode == AccessMode::kWrite) mark_written(access);
             for (const Access& access : op.accesses) check(op, access);
             for (const Access& access : op.accesses) record(op, access);
         }
@@ -98,6 +101,10 @@ private:
         if (reads(access.mode)) std::ranges::fill(range(last_read_, cell, access), place);
         if (!writes(access.mode)) return;
         std::ranges::fill(range(last_write_, cell, access), place);
+        mark_written(access);
+    }
+
+    void mark_written(const Access& access) {
         std::ranges::fill(range(written_, first_written_[index(access.buffer)], access), char{1});
     }
 

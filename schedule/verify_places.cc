@@ -104,27 +104,31 @@ private:
     void compare(const Buffer& old, const Buffer& next) {
         const auto broken = first_unordered(old, next);
         if (!broken) return;
-        const Op& earlier = schedule_.ops[index(broken->earlier)];
-        const bool copy = std::holds_alternative<Copy>(earlier.work);
-        report(found_, copy ? Rule::kReuseBeforeCopy : Rule::kOverlap, broken->later, next.id,
-               fmt::format(
-                   "{} starts to use {} while {} may still {} {}, expected op {} after op {} by lane order or after",
-                   describe(schedule_.ops[index(broken->later)]), placed(next), describe(earlier),
-                   copy ? "copy" : "use", placed(old), index(broken->later), index(broken->earlier)));
+        const auto [earlier, later] = *broken;
+        const bool copy = is_copy(earlier);
+        const bool lives_overlap = earlier == later || before_(later, earlier);
+        report(
+            found_, copy ? Rule::kReuseBeforeCopy : Rule::kOverlap, later, next.id,
+            fmt::format(
+                "{} starts to use {} while {} may still {} {}, expected {}", describe(schedule_.ops[index(later)]),
+                placed(next), describe(schedule_.ops[index(earlier)]), copy ? "copy" : "use", placed(old),
+                lives_overlap ? "bytes of its own: both live at once"
+                              : fmt::format("op {} after op {} by lane order or after", index(later), index(earlier))));
     }
 
-    // Copies first: theirs is the hazard with a name.
+    bool is_copy(OpId op) const { return std::holds_alternative<Copy>(schedule_.ops[index(op)].work); }
+
+    // A copy's use first, since its hazard has a name; then the first op that is too early.
     std::optional<Unordered> first_unordered(const Buffer& old, const Buffer& next) const {
         std::optional<Unordered> result;
-        for (const LaneUse& last : uses_.of(old.id)) {
-            const OpId earlier = op_at(old, last.lane, last.last);
+        const auto rank = [&](const Unordered& pair) {
+            return std::pair(!is_copy(pair.earlier), moment_[index(pair.later)]);
+        };
+        for (const LaneUse& last : uses_.of(old.id))
             for (const LaneUse& first : uses_.of(next.id)) {
-                const OpId later = op_at(next, first.lane, first.first);
-                if (before_(earlier, later)) continue;
-                if (std::holds_alternative<Copy>(schedule_.ops[index(earlier)].work)) return Unordered{earlier, later};
-                if (!result) result = {earlier, later};
+                const Unordered pair{op_at(old, last.lane, last.last), op_at(next, first.lane, first.first)};
+                if (!before_(pair.earlier, pair.later) && (!result || rank(pair) < rank(*result))) result = pair;
             }
-        }
         return result;
     }
 
