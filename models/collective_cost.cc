@@ -15,10 +15,13 @@ double ring_fraction(CollectiveKind kind, std::size_t members) {
     switch (kind) {
         case CollectiveKind::kAllGather:
         case CollectiveKind::kReduceScatter:
-        case CollectiveKind::kAllToAll: return share;
-        case CollectiveKind::kAllReduce: return 2 * share;
+        case CollectiveKind::kAllToAll:
+            return share;
+        case CollectiveKind::kAllReduce:
+            return 2 * share;
         case CollectiveKind::kBroadcast:
-        case CollectiveKind::kReduce: return 1;
+        case CollectiveKind::kReduce:
+            return 1;
     }
     SLUICE_CHECK(false, "a collective kind without a cost");
 }

@@ -18,8 +18,8 @@ std::size_t ring_steps(CollectiveKind kind, std::size_t members);
 // Latency of all calls: calls x steps x the calibration's collective_step. No calls of one member cost anything.
 Seconds collective_latency(const Collective&, std::size_t members, const Calibration&);
 
-// What one link of a ring carries at this message size, alone; `across_nodes` selects the table. A copy rate of 0 in the
-// calibration (no table) means that the links alone decide: returns infinity.
+// What one link of a ring carries at this message size, alone; `across_nodes` selects the table. A copy rate of 0 in
+// the calibration (no table) means that the links alone decide: returns infinity.
 BytesPerSecond bus_bandwidth(Bytes size, bool across_nodes, const Calibration&);
 
 // Duration alone on an idle machine: latency + ring_fraction x bytes x calls / bus bandwidth.

@@ -29,8 +29,8 @@ FlopsPerSecond attention_rate(const Attention& a, const std::vector<AttentionPoi
     SLUICE_CHECK(table.size() % columns == 0, "the attention points of a calibration form a full grid");
     const std::size_t rows = table.size() / columns;
 
-    const LogPosition row = log_position(as_double(a.queries), rows,
-                                         [&](std::size_t i) { return as_double(table[i * columns].queries); });
+    const LogPosition row =
+        log_position(as_double(a.queries), rows, [&](std::size_t i) { return as_double(table[i * columns].queries); });
     const LogPosition column =
         log_position(as_double(a.keys), columns, [&](std::size_t i) { return as_double(table[i].keys); });
     const auto rate = [&](std::size_t r, std::size_t c) {
@@ -49,9 +49,7 @@ struct CallTime {
     const Calibration& calibration;
 
     Seconds operator()(const Gemm& g) const { return time_of(flops(g), gemm_rate(g, calibration.gemm)); }
-    Seconds operator()(const Attention& a) const {
-        return time_of(flops(a), attention_rate(a, calibration.attention));
-    }
+    Seconds operator()(const Attention& a) const { return time_of(flops(a), attention_rate(a, calibration.attention)); }
     Seconds operator()(const Pointwise& p) const {
         SLUICE_CHECK(calibration.pointwise.value > 0, "the calibration has no rate of memory-bound kernels");
         return p.traffic / calibration.pointwise;

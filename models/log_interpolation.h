@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-// Where `x` lies in an ascending table: between `low` and `high`, `weight` of the way to `high`. At and outside the ends
-// low == high and weight == 0, so a point of the table gives exactly its own value.
+// Where `x` lies in an ascending table: between `low` and `high`, `weight` of the way to `high`. At and outside the
+// ends low == high and weight == 0, so a point of the table gives exactly its own value.
 struct LogPosition {
     std::size_t low = 0, high = 0;
     double weight = 0;

@@ -1,5 +1,6 @@
 #include "sim/child_process.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,8 +14,6 @@
 #include <exception>
 #include <string>
 #include <system_error>
-
-#include <fmt/format.h>
 
 #include "base/error.h"
 

@@ -23,11 +23,11 @@ private:
 };
 
 // Runs `work` in a forked child and waits for it. `poll`, when not empty, is called in the parent about five times a
-// second meanwhile; if it throws, the child is ended and the exception passes. The child shares nothing but SharedMemory:
-// its other writes are lost, no destructor and no atexit handler of the parent runs in it, and it dies with the parent.
-// An InternalError that `work` throws is thrown again here. Throws EnvironmentError, naming `what`, when there is no
-// child to be had, when it dies of a signal, or when `work` throws anything else.
-// Requires: the process has no other thread that holds a lock `work` needs.
+// second meanwhile; if it throws, the child is ended and the exception passes. The child shares nothing but
+// SharedMemory: its other writes are lost, no destructor and no atexit handler of the parent runs in it, and it dies
+// with the parent. An InternalError that `work` throws is thrown again here. Throws EnvironmentError, naming `what`,
+// when there is no child to be had, when it dies of a signal, or when `work` throws anything else. Requires: the
+// process has no other thread that holds a lock `work` needs.
 void run_in_child(std::string_view what, const std::function<void()>& work, const std::function<void()>& poll);
 
 }  // namespace sluice

@@ -16,7 +16,8 @@ void ring(const std::vector<Rank>& members, Bytes each, std::vector<MemberFlow>&
     }
 }
 
-void chain(const std::vector<Rank>& members, std::size_t root, bool to_root, Bytes each, std::vector<MemberFlow>& flows) {
+void chain(const std::vector<Rank>& members, std::size_t root, bool to_root, Bytes each,
+           std::vector<MemberFlow>& flows) {
     for (std::size_t hop = 0; hop + 1 < members.size(); ++hop) {
         const Rank near = members[(root + hop) % members.size()];
         const Rank far = members[(root + hop + 1) % members.size()];
@@ -42,9 +43,15 @@ void expand(const Collective& collective, const std::vector<Rank>& members, std:
     switch (collective.kind) {
         case CollectiveKind::kAllGather:
         case CollectiveKind::kReduceScatter:
-        case CollectiveKind::kAllReduce: ring(members, each, flows); break;
-        case CollectiveKind::kBroadcast: chain(members, collective.root, false, each, flows); break;
-        case CollectiveKind::kReduce: chain(members, collective.root, true, each, flows); break;
+        case CollectiveKind::kAllReduce:
+            ring(members, each, flows);
+            break;
+        case CollectiveKind::kBroadcast:
+            chain(members, collective.root, false, each, flows);
+            break;
+        case CollectiveKind::kReduce:
+            chain(members, collective.root, true, each, flows);
+            break;
         case CollectiveKind::kAllToAll:
             everyone_to_everyone(members, whole(all_calls / static_cast<double>(n)), flows);
             break;

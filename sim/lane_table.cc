@@ -8,12 +8,18 @@ namespace {
 
 LaneRole role(LaneKind kind) {
     switch (kind) {
-        case LaneKind::kCompute: return LaneRole::kCompute;
-        case LaneKind::kCopyOut: return LaneRole::kCopyOut;
-        case LaneKind::kCopyIn: return LaneRole::kCopyIn;
-        case LaneKind::kCollective: return LaneRole::kCollective;
-        case LaneKind::kSend: return LaneRole::kSend;
-        case LaneKind::kReceive: return LaneRole::kReceive;
+        case LaneKind::kCompute:
+            return LaneRole::kCompute;
+        case LaneKind::kCopyOut:
+            return LaneRole::kCopyOut;
+        case LaneKind::kCopyIn:
+            return LaneRole::kCopyIn;
+        case LaneKind::kCollective:
+            return LaneRole::kCollective;
+        case LaneKind::kSend:
+            return LaneRole::kSend;
+        case LaneKind::kReceive:
+            return LaneRole::kReceive;
     }
     return LaneRole::kCompute;
 }
@@ -45,8 +51,8 @@ LaneTable lane_table(const Schedule& schedule) {
     for (const Op& op : schedule.ops) {
         const std::vector<TraceLane>& own = by_rank[index(op.rank)];
         const auto at = std::lower_bound(own.begin(), own.end(), lane_of(op), before);
-        table.of_op.push_back(static_cast<std::uint32_t>(first[index(op.rank)] +
-                                                         static_cast<std::size_t>(at - own.begin())));
+        table.of_op.push_back(
+            static_cast<std::uint32_t>(first[index(op.rank)] + static_cast<std::size_t>(at - own.begin())));
     }
     return table;
 }

@@ -10,8 +10,8 @@
 namespace sluice {
 
 struct LaneTable {
-    std::vector<TraceLane> lanes;        // those that have ops; sorted by rank, role, peer
-    std::vector<std::uint32_t> of_op;    // index into lanes
+    std::vector<TraceLane> lanes;      // those that have ops; sorted by rank, role, peer
+    std::vector<std::uint32_t> of_op;  // index into lanes
 };
 
 LaneTable lane_table(const Schedule& schedule);

@@ -43,7 +43,8 @@ OpMatches::OpMatches(const Schedule& schedule) : of_op_(schedule.ops.size(), kNo
             join(channels[{op.lane.peer, op.rank}], 2, 1, op.id);
         } else if (const auto* collective = std::get_if<Collective>(&op.work)) {
             const std::vector<Rank>& members = schedule.groups[index(collective->group)].members;
-            const auto slot = static_cast<std::size_t>(std::find(members.begin(), members.end(), op.rank) - members.begin());
+            const auto slot =
+                static_cast<std::size_t>(std::find(members.begin(), members.end(), op.rank) - members.begin());
             if (slot < members.size()) {
                 join(groups[index(collective->group)], members.size(), slot, op.id);
             } else {

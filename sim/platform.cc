@@ -1,13 +1,15 @@
 #include "sim/platform.h"
 
+#include <fmt/format.h>
+
 #include <csignal>
 #include <string>
 
-#include <fmt/format.h>
+// clang-format off: version.h does not include what it needs
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
-#include <xbt/log.h>
+// clang-format on
 
 #include "base/error.h"
 
@@ -16,12 +18,13 @@ namespace {
 
 namespace s4u = simgrid::s4u;
 
-// Settings that make SimGrid's model the one that docs/simulator.md describes; each default that they replace is a trap.
+// Settings that make SimGrid's model the one that docs/simulator.md describes; each default that they replace is a
+// trap.
 void configure() {
-    xbt_log_control_set("root.threshold:critical");  // nothing on the user's terminal
-    s4u::Engine::set_config("network/model:CM02");   // the default scales latencies by 13 and rates by 0.97
-    s4u::Engine::set_config("network/crosstraffic:0");  // the default adds 5% of every flow to the reverse path
-    s4u::Engine::set_config("network/TCP-gamma:1e18");  // the default caps a flow at 4 MiB / (2 x latency)
+    xbt_log_control_set("root.threshold:critical");       // nothing on the user's terminal
+    s4u::Engine::set_config("network/model:CM02");        // the default scales latencies by 13 and rates by 0.97
+    s4u::Engine::set_config("network/crosstraffic:0");    // the default adds 5% of every flow to the reverse path
+    s4u::Engine::set_config("network/TCP-gamma:1e18");    // the default caps a flow at 4 MiB / (2 x latency)
     s4u::Engine::set_config("network/loopback-bw:1e18");  // never crossed; made explicit all the same
     s4u::Engine::set_config("network/loopback-lat:0");
     s4u::Engine::set_config("debug/clean-atexit:no");  // the process ends with _exit
@@ -107,7 +110,8 @@ Platform::Platform(const Topology& topology, const Routes& routes, const std::ve
 
     s4u::NetZone* zone = s4u::create_full_zone("cluster");
     for (std::size_t e = 0; e < topology.endpoints(); ++e) {
-        impl_->hosts[e] = zone->create_host(topology.name(id_at<Endpoint>(e)), e < topology.ranks() ? speeds : std::vector<double>{1});
+        impl_->hosts[e] = zone->create_host(topology.name(id_at<Endpoint>(e)),
+                                            e < topology.ranks() ? speeds : std::vector<double>{1});
     }
     for (const auto& [from, to] : routes) {
         std::vector<s4u::LinkInRoute> crossed;

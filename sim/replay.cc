@@ -37,12 +37,16 @@ std::vector<double> speeds(const Interference& factors) {
 
 std::size_t slowing(LaneKind kind) {
     switch (kind) {
-        case LaneKind::kCopyOut: return kByCopyOut;
-        case LaneKind::kCopyIn: return kByCopyIn;
-        case LaneKind::kCollective: return kByCollective;
+        case LaneKind::kCopyOut:
+            return kByCopyOut;
+        case LaneKind::kCopyIn:
+            return kByCopyIn;
+        case LaneKind::kCollective:
+            return kByCollective;
         case LaneKind::kCompute:
         case LaneKind::kSend:
-        case LaneKind::kReceive: return 0;
+        case LaneKind::kReceive:
+            return 0;
     }
     return 0;
 }
@@ -58,7 +62,7 @@ private:
     struct Engines {
         std::size_t slowed_by = 0;  // set of Slowing
         bool computing = false;
-        bool changed = false;       // listed in changed_
+        bool changed = false;  // listed in changed_
     };
 
     Routes routes() const;
@@ -101,8 +105,8 @@ private:
     std::vector<std::uint32_t> flows_left_;   // by match
     std::vector<Engines> engines_;            // by rank
     std::vector<Rank> changed_;
-    std::vector<OpId> ended_;                 // ended now, their successors not told yet
-    std::vector<MemberFlow> flows_;           // scratch
+    std::vector<OpId> ended_;        // ended now, their successors not told yet
+    std::vector<MemberFlow> flows_;  // scratch
     std::uint64_t ops_ended_ = 0;
 };
 
@@ -127,7 +131,8 @@ Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& 
       topology_(cluster, schedule.ranks.size()),
       interference_(interferes(calibration.interference)),
       across_nodes_(spanning(schedule, topology_)),
-      platform_(topology_, routes(), speeds(calibration.interference), [this](std::uint32_t token) { work_ended(token); }),
+      platform_(topology_, routes(), speeds(calibration.interference),
+                [this](std::uint32_t token) { work_ended(token); }),
       waiting_for_(graph.predecessor_counts()),
       not_ready_(matches.size()),
       flows_left_(matches.size(), 0),
@@ -149,7 +154,8 @@ void Replay::run() {
     counters_.activities = platform_.activities();
 }
 
-// ---- Routes ----------------------------------------------------------------------------------------------------------
+// ---- Routes
+// ----------------------------------------------------------------------------------------------------------
 
 BytesPerSecond Replay::cap(const Collective& c) const {
     return bus_bandwidth(c.bytes, across_nodes_[index(c.group)], calibration_);
@@ -177,7 +183,8 @@ Routes Replay::routes() const {
     return found;
 }
 
-// ---- Starting --------------------------------------------------------------------------------------------------------
+// ---- Starting
+// --------------------------------------------------------------------------------------------------------
 
 // All predecessors of `id` have ended.
 void Replay::ready(OpId id) {
@@ -278,7 +285,8 @@ void Replay::flow(Endpoint from, Endpoint to, Bytes bytes, OpId token) {
     if (match == kNoMatch || --flows_left_[match] == 0) ended_.push_back(token);
 }
 
-// ---- Ending ----------------------------------------------------------------------------------------------------------
+// ---- Ending
+// ----------------------------------------------------------------------------------------------------------
 
 // The token of work is its op, or the first member of its match.
 void Replay::work_ended(std::uint32_t token) {
@@ -313,7 +321,8 @@ void Replay::end(OpId id) {
     }
 }
 
-// ---- Interference ----------------------------------------------------------------------------------------------------
+// ---- Interference
+// ----------------------------------------------------------------------------------------------------
 
 void Replay::engine_runs(const Op& o, bool running) {
     Engines& engines = engines_[index(o.rank)];

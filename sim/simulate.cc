@@ -3,11 +3,13 @@
 #include <new>
 #include <span>
 
+#include "sim/build_trace.h"
 #include "sim/child_process.h"
 #include "sim/lane_table.h"
 #include "sim/op_graph.h"
 #include "sim/op_matches.h"
 #include "sim/replay.h"
+#include "sim/stuck_ops.h"
 
 namespace sluice {
 
@@ -30,11 +32,15 @@ Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Cali
             options.progress(ops == 0 ? 1 : ended / static_cast<double>(ops));
         };
     }
-    run_in_child("simulation", [&] { replay(schedule, graph, matches, cluster, calibration, runs, counters); }, poll);
+    run_in_child(
+        "simulation", [&] { replay(schedule, graph, matches, cluster, calibration, runs, counters); }, poll);
 
     Simulation result;
     result.activities = counters.activities;
-    for (const OpRun& r : runs) if (r.end > result.trace.step.value) result.trace.step = Seconds{r.end};
+    result.stuck = stuck_ops(schedule, lanes, graph, matches, runs);
+    if (result.stuck.empty()) {
+        result.trace = build_trace(schedule, lanes, graph, matches, runs, cluster, calibration, options);
+    }
     return result;
 }
 

@@ -20,7 +20,7 @@ struct SimulateOptions {
 };
 
 struct Simulation {
-    Trace trace;                   // empty when stuck; provenance: producer, hardware, calibration and versions filled in
+    Trace trace;  // empty when stuck; provenance: producer, hardware, calibration and versions filled in
     std::uint64_t activities = 0;  // SimGrid activities completed
     Diagnostics stuck;             // one per blocked op at the head of its lane, with what it waits for; rule "stuck"
 };

@@ -1,9 +1,9 @@
 #include "sim/topology.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "base/error.h"
 
@@ -11,13 +11,15 @@ namespace sluice {
 namespace {
 
 // Things of a node that serve its GPUs in order: GPU `local` of `per_node` uses thing local * things / per_node.
-std::int64_t share_of(std::int64_t local, std::int64_t things, std::int64_t per_node) { return local * things / per_node; }
+std::int64_t share_of(std::int64_t local, std::int64_t things, std::int64_t per_node) {
+    return local * things / per_node;
+}
 
 }  // namespace
 
-Topology::Topology(const Cluster& cluster, std::size_t ranks)
-    : cluster_(cluster), ranks_(ranks), gpus_(ranks) {
-    SLUICE_CHECK(static_cast<std::int64_t>(ranks) <= cluster.gpus(), "a schedule has more ranks than the cluster has GPUs");
+Topology::Topology(const Cluster& cluster, std::size_t ranks) : cluster_(cluster), ranks_(ranks), gpus_(ranks) {
+    SLUICE_CHECK(static_cast<std::int64_t>(ranks) <= cluster.gpus(),
+                 "a schedule has more ranks than the cluster has GPUs");
     // A figure for both directions below that of one alone would contradict the other two; the links alone bind then.
     duplex_binds_ = cluster.pcie.duplex < cluster.pcie.d2h + cluster.pcie.h2d;
     const std::int64_t per_node = cluster.gpus_per_node;

@@ -40,8 +40,8 @@ public:
     Endpoint memory(Rank r) const;
     std::string name(Endpoint e) const;
 
-    Path copy_out(Rank r) const;  // gpu(r) -> memory(r)
-    Path copy_in(Rank r) const;   // memory(r) -> gpu(r)
+    Path copy_out(Rank r) const;                // gpu(r) -> memory(r)
+    Path copy_in(Rank r) const;                 // memory(r) -> gpu(r)
     Path transfer(Rank from, Rank to) const;    // gpu(from) -> gpu(to); different ranks
     Path collective(Rank from, Rank to) const;  // channel(from) -> gpu(to): the rank's channel link, then as transfer
 
@@ -57,10 +57,10 @@ public:
 
 private:
     struct Gpu {
-        LinkId out, in;          // its PCIe link, per direction
-        LinkId both;             // both directions together; same as `out` when that does not bind
+        LinkId out, in;  // its PCIe link, per direction
+        LinkId both;     // both directions together; same as `out` when that does not bind
         LinkId switch_out, switch_in;
-        LinkId memory;           // DRAM of its NUMA node
+        LinkId memory;  // DRAM of its NUMA node
         LinkId nvlink_out, nvlink_in;
         LinkId nic_out, nic_in;
         LinkId channel;

@@ -33,10 +33,10 @@ TEST(CollectiveCost, WhatOneMemberSendsAndHowManyHops) {
         std::size_t steps;
     };
     const std::vector<Case> cases = {
-        {CollectiveKind::kAllGather, 4, 0.75, 3},   {CollectiveKind::kReduceScatter, 4, 0.75, 3},
-        {CollectiveKind::kAllReduce, 4, 1.5, 6},    {CollectiveKind::kAllToAll, 4, 0.75, 3},
-        {CollectiveKind::kBroadcast, 4, 1, 3},      {CollectiveKind::kReduce, 4, 1, 3},
-        {CollectiveKind::kAllReduce, 2, 1, 2},      {CollectiveKind::kAllGather, 8, 0.875, 7},
+        {CollectiveKind::kAllGather, 4, 0.75, 3}, {CollectiveKind::kReduceScatter, 4, 0.75, 3},
+        {CollectiveKind::kAllReduce, 4, 1.5, 6},  {CollectiveKind::kAllToAll, 4, 0.75, 3},
+        {CollectiveKind::kBroadcast, 4, 1, 3},    {CollectiveKind::kReduce, 4, 1, 3},
+        {CollectiveKind::kAllReduce, 2, 1, 2},    {CollectiveKind::kAllGather, 8, 0.875, 7},
     };
     for (const Case& c : cases) {
         EXPECT_EQ(ring_fraction(c.kind, c.members), c.fraction) << name(c.kind);
@@ -54,10 +54,10 @@ TEST(CollectiveCost, OneMemberCostsNothing) {
 }
 
 TEST(CollectiveCost, LatencyIsPaidByEveryCall) {
-    EXPECT_DOUBLE_EQ(
-        collective_latency(collective(CollectiveKind::kAllReduce, 1_MiB, 5), 4, round_calibration()).value, 0.030);
-    EXPECT_DOUBLE_EQ(
-        collective_latency(collective(CollectiveKind::kAllGather, 1_MiB, 5), 4, round_calibration()).value, 0.015);
+    EXPECT_DOUBLE_EQ(collective_latency(collective(CollectiveKind::kAllReduce, 1_MiB, 5), 4, round_calibration()).value,
+                     0.030);
+    EXPECT_DOUBLE_EQ(collective_latency(collective(CollectiveKind::kAllGather, 1_MiB, 5), 4, round_calibration()).value,
+                     0.015);
 }
 
 TEST(CollectiveCost, BusBandwidthIsLinearInTheLogarithmAndHeldOutside) {
@@ -83,14 +83,14 @@ TEST(CollectiveCost, WithoutATableTheLinksDecide) {
 TEST(CollectiveCost, TimeAlone) {
     const Calibration c = round_calibration();
     // 4 members gather 100 MB: each sends 75 MB at 300 GB/s = 0.25 ms, after 3 hops of 1 ms.
-    EXPECT_DOUBLE_EQ(
-        collective_time(collective(CollectiveKind::kAllGather, Bytes{100'000'000}), 4, false, c).value, 0.00325);
+    EXPECT_DOUBLE_EQ(collective_time(collective(CollectiveKind::kAllGather, Bytes{100'000'000}), 4, false, c).value,
+                     0.00325);
     // Two such calls take twice as long: the rate is that of one call's size.
-    EXPECT_DOUBLE_EQ(
-        collective_time(collective(CollectiveKind::kAllGather, Bytes{100'000'000}, 2), 4, false, c).value, 0.0065);
+    EXPECT_DOUBLE_EQ(collective_time(collective(CollectiveKind::kAllGather, Bytes{100'000'000}, 2), 4, false, c).value,
+                     0.0065);
     // All-reduce over two ranks across nodes: 100 MB each at 10 GB/s = 10 ms, after 2 hops.
-    EXPECT_DOUBLE_EQ(
-        collective_time(collective(CollectiveKind::kAllReduce, Bytes{100'000'000}), 2, true, c).value, 0.012);
+    EXPECT_DOUBLE_EQ(collective_time(collective(CollectiveKind::kAllReduce, Bytes{100'000'000}), 2, true, c).value,
+                     0.012);
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ TEST(KernelCost, AttentionCountsUnmaskedPairsExactly) {
 
 TEST(KernelCost, CausalSubsequencesSumToTheWholeSequence) {
     const double whole = flops(attention(1024, 1024)).value;
-    const double parts = flops(attention(512, 512)).value + flops(attention(384, 896)).value +
-                         flops(attention(128, 1024)).value;
+    const double parts =
+        flops(attention(512, 512)).value + flops(attention(384, 896)).value + flops(attention(128, 1024)).value;
     EXPECT_EQ(parts, whole);
 }
 
@@ -82,11 +82,11 @@ TEST(KernelCost, GemmRateIsLinearInTheLogarithmOfTheSizeAndHeldOutside) {
         double rate;
     };
     const std::vector<Case> cases = {
-        {{100, 100, 100}, 1e12},        // a point of the table
-        {{1000, 1000, 1000}, 3e12},     // half way between 100 and 10000 in the logarithm
-        {{100, 1000, 10000}, 3e12},     // the geometric mean counts, not the shape
-        {{10000, 10000, 10000}, 5e12},  // the last point
-        {{10, 10, 10}, 1e12},           // below: held
+        {{100, 100, 100}, 1e12},           // a point of the table
+        {{1000, 1000, 1000}, 3e12},        // half way between 100 and 10000 in the logarithm
+        {{100, 1000, 10000}, 3e12},        // the geometric mean counts, not the shape
+        {{10000, 10000, 10000}, 5e12},     // the last point
+        {{10, 10, 10}, 1e12},              // below: held
         {{100000, 100000, 100000}, 5e12},  // above: held
     };
     for (const Case& c : cases) {
@@ -102,11 +102,11 @@ TEST(KernelCost, AttentionRateIsBilinearInTheLogarithms) {
         double forward_rate;
     };
     const std::vector<Case> cases = {
-        {10, 1000, 1e12},       {10, 100000, 2e12},      {1000, 100000, 4e12},    // points
-        {10, 10000, 1.5e12},    {100, 1000, 1.5e12},                              // half way along one axis
-        {100, 10000, 2.25e12},                                                    // half way along both: mean of 1 2 2 4
-        {1, 1000, 1e12},        {5000, 100000000, 6e12},                          // outside: held
-        {100, 100000000, 4.5e12},                                                 // outside on one axis only
+        {10, 1000, 1e12},         {10, 100000, 2e12},      {1000, 100000, 4e12},  // points
+        {10, 10000, 1.5e12},      {100, 1000, 1.5e12},                            // half way along one axis
+        {100, 10000, 2.25e12},                              // half way along both: mean of 1 2 2 4
+        {1, 1000, 1e12},          {5000, 100000000, 6e12},  // outside: held
+        {100, 100000000, 4.5e12},                           // outside on one axis only
     };
     for (const Case& c : cases) {
         const Attention forward = attention(c.queries, c.keys, false);

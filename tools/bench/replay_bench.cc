@@ -4,6 +4,7 @@
 //
 // A rank does, per subsequence and pass, BLOCKS times (compute, collective of the 8 ranks of its stage, one offload or
 // reload) and hands over to its neighbour stage. BLOCKS = 1 is stage granularity.
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <charconv>
@@ -12,8 +13,6 @@
 #include <cstring>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "schedule/schedule.h"
 #include "sim/simulate.h"
@@ -29,8 +28,8 @@ Cluster cluster() {
     Cluster c;
     c.nodes = kStages;
     c.gpus_per_node = kMembers;
-    c.pcie = {BytesPerSecond{24e9}, BytesPerSecond{25e9}, BytesPerSecond{42e9}, Seconds{8e-6}, 2, BytesPerSecond{26e9},
-              BytesPerSecond{26e9}};
+    c.pcie = {BytesPerSecond{24e9}, BytesPerSecond{25e9}, BytesPerSecond{42e9}, Seconds{8e-6}, 2,
+              BytesPerSecond{26e9}, BytesPerSecond{26e9}};
     c.host.numa_nodes = 2;
     c.host.bandwidth = BytesPerSecond{120e9};
     c.nvlink = {BytesPerSecond{240e9}, Seconds{3e-6}};
@@ -126,11 +125,12 @@ private:
                 const OpId free = computes_.size() > 2 ? computes_[computes_.size() - 2] : kNoOp;
                 reload = add(r, {LaneKind::kCopyIn, kNoRank}, Copy{24_MiB}, {offload, free}, phase, stage, i);
             }
-            const OpId compute = add(r, {}, block(forward ? Pass::kForward : Pass::kBackward, i), {input, reload}, phase,
-                                     stage, i);
+            const OpId compute =
+                add(r, {}, block(forward ? Pass::kForward : Pass::kBackward, i), {input, reload}, phase, stage, i);
             computes_.push_back(compute);
-            input = add(r, {LaneKind::kCollective, kNoRank},
-                        Collective{CollectiveKind::kAllGather, GroupId{stage}, 32_MiB, 1, 0}, {compute}, phase, stage, i);
+            input =
+                add(r, {LaneKind::kCollective, kNoRank},
+                    Collective{CollectiveKind::kAllGather, GroupId{stage}, 32_MiB, 1, 0}, {compute}, phase, stage, i);
             if (forward) offload = add(r, {LaneKind::kCopyOut, kNoRank}, Copy{24_MiB}, {compute}, phase, stage, i);
         }
         if (has_target) add(r, {LaneKind::kSend, target}, Send{4_MiB}, {input}, phase, stage, i);
@@ -152,8 +152,8 @@ void measure(std::uint32_t subsequences, std::uint32_t blocks) {
     const auto start = std::chrono::steady_clock::now();
     const Simulation result = simulate(schedule, cluster(), calibration());
     const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("{:>12} {:>6} {:>10} {:>10} {:>9.2f} {:>9.0f} {:>9.0f} {:>9.3f} {:>7.2f} {:>7.2f}\n", subsequences, blocks,
-               schedule.ops.size(), result.activities, wall, static_cast<double>(schedule.ops.size()) / wall,
+    fmt::print("{:>12} {:>6} {:>10} {:>10} {:>9.2f} {:>9.0f} {:>9.0f} {:>9.3f} {:>7.2f} {:>7.2f}\n", subsequences,
+               blocks, schedule.ops.size(), result.activities, wall, static_cast<double>(schedule.ops.size()) / wall,
                static_cast<double>(result.activities) / wall, result.trace.step.value, peak_gib(RUSAGE_SELF),
                peak_gib(RUSAGE_CHILDREN));
     std::fflush(stdout);
