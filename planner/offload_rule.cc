@@ -62,7 +62,18 @@ private:
     void lower_last_free() {
         std::size_t i = fixed_.size();
         while (fixed_[--i]) {}
-        while (x_[i].value > 0 && fits_lower(i)) x_[i] = lower(i);
+        const std::int64_t quantum = problem_.quantum.value;
+        std::int64_t low = 0, high = (x_[i].value + quantum - 1) / quantum;  // steps down from where it is
+        std::vector<Bytes> x = x_;
+        while (low < high) {
+            const std::int64_t middle = high - (high - low) / 2;
+            x[i] = std::max(Bytes{}, x_[i] - Bytes{quantum * middle});
+            if (problem_.fits(x))
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        x_[i] = std::max(Bytes{}, x_[i] - Bytes{quantum * low});
         fixed_[i] = 1;
     }
 
