@@ -116,7 +116,6 @@ constexpr std::array kHints{
     Hint{"sec", "did you mean s?"},
     Hint{"seconds", "did you mean s?"},
     Hint{"usec", "did you mean us?"},
-    Hint{"GPUs", "a count has no unit"},
 };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -10,6 +10,7 @@ constexpr std::int64_t kMostLayers = 1024;
 constexpr std::int64_t kWidestHidden = 65536;
 constexpr std::int64_t kMostHeads = 1024;
 constexpr std::int64_t kWidestHead = 1024;
+constexpr std::int64_t kWidestAttention = 131072;  // heads x head_dim
 constexpr std::int64_t kWidestFfn = 262144;
 constexpr std::int64_t kLargestVocabulary = 4194304;
 
@@ -53,6 +54,9 @@ Architecture read_architecture(const YamlField& root, std::string_view name) {
     a.heads = read_count(get(root, "heads"), kMostHeads);
     a.kv_heads = read_kv_heads(root, a.heads);
     a.head_dim = read_head_dim(root, a.hidden, a.heads);
+    if (a.heads * a.head_dim > kWidestAttention)
+        fail(get(root, "heads"), fmt::format("heads x head_dim = {} x {} = {}, expected at most {}", a.heads,
+                                             a.head_dim, a.heads * a.head_dim, kWidestAttention));
     a.ffn = read_count(get(root, "ffn"), kWidestFfn);
     a.vocabulary = read_count(get(root, "vocabulary"), kLargestVocabulary);
     a.activation = read_choice(get(root, "activation"), kActivations);

@@ -95,6 +95,7 @@ std::vector<AttentionPoint> read_attention(const YamlField& field, SourceList& s
     const SourcedTable table = read_table(field, sources, kAttentionColumns);
     const std::vector<AttentionPoint> points = read_attention_points(table);
     std::vector<std::int64_t> keys;
+    keys.reserve(points.size());
     for (const AttentionPoint& point : points) keys.push_back(point.keys);
     std::sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());

@@ -65,6 +65,16 @@ Cluster read_cluster_use(const YamlField& field, Reading& reading) {
     return cluster;
 }
 
+// Limits the tokens of a step, not only of a sequence: sums over a step stay within 63 bits.
+std::int64_t read_batch(const YamlField& field, Tokens sequence) {
+    const std::int64_t batch = read_sequences(field, kBatchLimits);
+    const std::int64_t most = kSequenceLimits.most.value / sequence.value;
+    if (batch > most)
+        fail(field, fmt::format("got {} sequences of {} tokens, expected at most {}: 1 Gi tokens in a step", batch,
+                                sequence.value, most));
+    return batch;
+}
+
 Precision read_precision(const YamlField& field) {
     expect_keys(field, kPrecisionKeys);
     Precision precision;
@@ -97,7 +107,7 @@ Scenario read_root(const YamlField& root, Reading& reading) {
     scenario.cluster = read_cluster_use(get(root, "cluster"), reading);
     scenario.calibration = read_named_or_inline(get(root, "calibration"), "calibrations", reading, read_calibration);
     scenario.sequence = read_tokens(get(root, "sequence"), kSequenceLimits);
-    if (const auto batch = find(root, "batch")) scenario.batch = read_sequences(*batch, kBatchLimits);
+    if (const auto batch = find(root, "batch")) scenario.batch = read_batch(*batch, scenario.sequence);
     if (const auto precision = find(root, "precision")) scenario.precision = read_precision(*precision);
     if (const auto optimizer = find(root, "optimizer")) read_choice(*optimizer, kOptimizers, kPlannedOptimizers);
     scenario.policy = read_policy(get(root, "policy"), scenario);

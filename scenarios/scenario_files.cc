@@ -40,9 +40,10 @@ std::filesystem::path find_named_file(const YamlField& field, std::string_view s
     }
     const std::vector<std::string_view> known(names.begin(), names.end());
     const std::string nearest = nearest_name(name, known);
-    fail(field,
-         fmt::format("got {}, but there is no {}/{}.yaml, expected one of: {}{}", quote(name), subfolder, name,
-                     fmt::join(known, ", "), nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
+    const std::string expected = nearest.empty()
+                                     ? fmt::format("one of: {}", fmt::join(known, ", "))
+                                     : fmt::format("a name in {}/; did you mean \"{}\"?", subfolder, nearest);
+    fail(field, fmt::format("got {}, but there is no {}/{}.yaml, expected {}", quote(name), subfolder, name, expected));
 }
 
 }  // namespace sluice

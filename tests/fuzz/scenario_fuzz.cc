@@ -1,5 +1,5 @@
 // Scenario files from anybody: only InputError may escape, always one line, and what is accepted keeps what
-// docs/scenarios.md promises. Named files come from the installed scenarios.
+// docs/scenarios.md promises.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -39,7 +39,7 @@ void check_accepted(const sluice::Scenario& s) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     try {
-        check_accepted(sluice::parse_scenario(text, "fuzz.yaml", "no-such-folder"));
+        check_accepted(sluice::parse_scenario(text, "fuzz.yaml", SLUICE_SEED_FOLDER));
     } catch (const sluice::InputError& error) {
         const std::string_view message = error.what();
         require(!message.empty() && message.find('\n') == std::string_view::npos, "a message is one line");

@@ -233,6 +233,23 @@ TEST_F(NamedFiles, ErrorsNameTheFileTheyAreIn) {
     }
 }
 
+// A name that resembles none gets the list, from both folders.
+TEST_F(NamedFiles, FarNamesGetTheList) {
+    write("architectures/only-here.yaml", "");
+    write("far.yaml", "model: quite-another-thing\ncluster: tiny\n");
+    try {
+        read_scenario(folder_ / "far.yaml");
+        FAIL() << "accepted";
+    } catch (const InputError& error) {
+        const std::string_view message = error.what();
+        EXPECT_NE(message.find("far.yaml:1:8: model: got \"quite-another-thing\", but there is no "
+                               "architectures/quite-another-thing.yaml, expected one of: "),
+                  message.npos);
+        for (const char* name : {"gpt-7b, ", "only-here, ", "tiny"})
+            EXPECT_NE(message.find(name), message.npos) << name;
+    }
+}
+
 // The fingerprint covers the text of all four files and nothing else.
 TEST_F(NamedFiles, FingerprintCoversAllFiles) {
     const std::string before = fingerprint();
