@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "schedule/schedule.pb.h"
@@ -254,7 +255,11 @@ Schedule parse_binary_schedule(std::string_view bytes, std::string_view origin) 
     RecordReader in(bytes, origin);
     in.magic();
     Schedule schedule;
-    google::protobuf::Arena arena;  // emptied after every record
+    std::vector<char> block(std::size_t{64} << 10);  // holds any usual record, so that none of them allocates
+    google::protobuf::ArenaOptions options;
+    options.initial_block = block.data();
+    options.initial_block_size = block.size();
+    google::protobuf::Arena arena(options);  // emptied after every record
     for (bool at_end = false; !at_end;) {
         const std::string_view piece = in.next();
         auto& record = *google::protobuf::Arena::CreateMessage<pb::Record>(&arena);
