@@ -12,8 +12,9 @@ namespace sluice {
 // Same schedule, same bytes.
 std::string to_binary(const Schedule& schedule);
 
-// Throws InputError "origin: byte N: ..." naming where the bad record begins: truncated, trailing bytes, not a schedule,
-// absent work, values outside their enums. Takes memory in proportion to `bytes`. Call verify() on the result.
+// Throws InputError "origin: byte N: ..." naming where the bad record begins: truncated, trailing bytes, not a
+// schedule, absent work, values outside their enums. Takes memory in proportion to `bytes`. Call verify() on the
+// result.
 Schedule parse_binary_schedule(std::string_view bytes, std::string_view origin);
 
 // Reads either form, told apart by the first bytes. Throws InputError.
