@@ -64,6 +64,7 @@ std::vector<StageTime> stages_of(const Trace& trace) {
         busy += e.end - e.begin;
     }
     std::vector<StageTime> times;
+    times.reserve(stages.size());
     for (const auto& [stage, entry] : stages)
         times.push_back({stage, static_cast<std::uint32_t>(entry.first.size()),
                          entry.second / static_cast<double>(entry.first.size())});

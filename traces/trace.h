@@ -1,5 +1,9 @@
 // A trace: when every op of one step ran, what it waited for, and how memory went. Predicted (sim/) and measured
 // (runtime/) traces have this one format and are joined op by op through op ids. docs/traces.md is the manual.
+//
+// What a trace must obey, and trace_check.h checks when one is written or read: every time lies in [0, step], ends do
+// not precede begins, the events of a lane do not overlap and kernels lie in their event (both up to a nanosecond),
+// indices are in range, vectors are ordered as said below, labels, lanes and pools are distinct, text is UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +32,7 @@ enum class Wait : std::uint8_t {
     kLane,   // the previous op of its own lane
     kData,   // an op of its rank that produced or consumed what it uses
     kReuse,  // an op of its rank that had to leave the bytes it takes over
-    kMatch,  // the partner that was ready last; blocker is that partner's op
+    kMatch,  // the partner that was ready last; blocker is that partner's op. That op itself says what it waited for
 };
 
 struct TraceEvent {

@@ -36,13 +36,15 @@ void add_memory(TraceBuilder& t, OpId peak_op) {
 
 // Two stages, two subsequences; the second stage only sends a gradient back.
 //
-//   time        0    1    2    3    4    5    6    7    8    9    10
-//   r0 compute  [F0 0-2  ]         [F1 4-6  ]              [B 9-10]     F1 takes over the bytes that F0 offloads
-//   r0 out                [O 2-4   ]                                    offload of what F0 saved
-//   r0 in                           [I 4-5]                             reload of it, as soon as the copy out is done
-//   r0 send               [S0 2-3]            [S1 6-7]
-//   r0 receive                                               [R 8-9]    the gradient
-//   r1 compute                 [F0 3-4.5]         [F1 B 7-8]
+//   seconds         0    1    2    3    4    5    6    7    8    9    10
+//   rank 0 compute  [F0      ]          [F1      ]               [B  ]
+//          out                [offload ]
+//          in                           [rel]
+//          send               [S0 ]               [S1 ]
+//          receive                                          [R  ]
+//   rank 1 compute                 [F0   ]             [F1B]
+//
+// F1 takes over the bytes of what F0 saved, so it waits for the offload. R brings the gradient.
 Trace example_trace() {
     TraceBuilder t;
     const std::uint32_t compute0 = t.lane(0, LaneRole::kCompute), out0 = t.lane(0, LaneRole::kCopyOut),

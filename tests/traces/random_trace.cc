@@ -72,6 +72,7 @@ private:
     // Partners (or one op alone) on these lanes.
     void add(const std::vector<std::uint32_t>& lanes) {
         std::vector<Ready> at;
+        at.reserve(lanes.size());
         for (const std::uint32_t lane : lanes) at.push_back(ready(lane));
         const auto last =
             std::max_element(at.begin(), at.end(), [](const Ready& a, const Ready& b) { return a.time < b.time; });

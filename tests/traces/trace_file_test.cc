@@ -36,7 +36,7 @@ std::string refusal(std::string_view bytes) {
 
 TEST(TraceFile, RoundTripsRandomTraces) {
     for (std::uint32_t seed = 0; seed < 60; ++seed) {
-        const Trace trace = random_trace(seed, {.ranks = 1 + seed % 5, .tasks = seed * 3});
+        const Trace trace = random_trace(seed, {.ranks = 1 + seed % 5, .tasks = std::size_t{3} * seed});
         ASSERT_EQ(check_trace(trace), "") << "seed " << seed;
         const std::string bytes = written(trace);
         EXPECT_TRUE(parse_trace(bytes, "t") == trace) << "seed " << seed;
