@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <locale>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -186,6 +187,20 @@ TEST(PerfettoExport, KeepsNanoseconds) {
     t.trace.events[0].end = t.trace.step = Seconds{849.1234567904};
     const std::string text = exported(t.trace);
     EXPECT_NE(text.find("\"ts\":849123456.789,\"dur\":0.001,"), std::string::npos) << text;
+}
+
+TEST(PerfettoExport, IsTheSameInEveryLocale) {
+    struct Comma : std::numpunct<char> {
+        char do_decimal_point() const override { return ','; }
+        char do_thousands_sep() const override { return '.'; }
+        std::string do_grouping() const override { return "\3"; }
+    };
+    const Trace trace = random_trace(11);
+    const std::string plain = exported(trace);
+    const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Comma));
+    const std::string abroad = exported(trace);
+    std::locale::global(before);
+    EXPECT_EQ(plain, abroad);
 }
 
 TEST(PerfettoExport, KeepsSlicesApartThatTouchWithinTheTolerance) {
