@@ -85,9 +85,8 @@ private:
         for (const Leaver& leaver : missing)
             if (!implied_by_others(op, leaver, missing)) op.after.push_back(op_of(op, leaver));
         for (const Leaver& leaver : missing) before_.wait_for(op.id, op_of(op, leaver));
-        std::ranges::sort(op.after);
-        const auto repeated = std::ranges::unique(op.after);
-        op.after.erase(repeated.begin(), repeated.end());
+        std::sort(op.after.begin(), op.after.end());
+        op.after.erase(std::unique(op.after.begin(), op.after.end()), op.after.end());
     }
 
     bool implied_by_others(const Op& op, const Leaver& leaver, const std::vector<Leaver>& missing) const {
