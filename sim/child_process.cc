@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -127,6 +128,7 @@ void run_in_child(std::string_view what, const std::function<void()>& work, cons
     const SharedMemory words_memory(sizeof(LastWords));
     LastWords& words = *static_cast<LastWords*>(words_memory.data());
     const pid_t parent = ::getpid();
+    std::fflush(nullptr);  // else what waits in the parent's buffers could be written by the child too
     const pid_t pid = ::fork();
     if (pid < 0) throw EnvironmentError(fmt::format("{}: fork: {}", what, reason(errno)));
     if (pid == 0) run_child(work, parent, words);

@@ -1,6 +1,11 @@
 // Measures the replay: synthetic pipelines of growing size on 16 nodes of 8 GPUs, all ranks explicit, trace on.
 //
-//   replay_bench [SUBSEQUENCES BLOCKS]...     default: a series up to the size of a 4M-token step
+//   replay_bench                              a series from ten thousand ops to the size of a 4M-token step by layer
+//   replay_bench [SUBSEQUENCES BLOCKS]...     synthetic pipelines of your choice
+//   replay_bench [SCHEDULE SCENARIO]...       a schedule that `sluice lower` wrote, on the scenario's cluster
+//
+// Everything that simulate() does is measured: replay in the child, trace in the parent. "GiB" is the peak of this
+// process so far, schedule included; "child" that of any child so far, including the pages it shares with this process.
 //
 // A rank does, per subsequence and pass, BLOCKS times (compute, collective of the 8 ranks of its stage, one offload or
 // reload) and hands over to its neighbour stage. BLOCKS = 1 is stage granularity.
@@ -10,11 +15,16 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "scenarios/scenario.h"
 #include "schedule/schedule.h"
+#include "schedule/schedule_file.h"
 #include "sim/simulate.h"
 
 namespace {
@@ -22,6 +32,8 @@ namespace {
 using namespace sluice;
 
 constexpr std::uint32_t kStages = 16, kMembers = 8;
+constexpr std::pair<std::uint32_t, std::uint32_t> kSeries[] = {{8, 1},   {32, 1},  {128, 1},
+                                                               {256, 1}, {256, 4}, {256, 10}};
 
 // The published figures of an A100 cluster, rounded.
 Cluster cluster() {
@@ -141,45 +153,77 @@ private:
     std::vector<OpId> offloads_, computes_;  // of the rank being added
 };
 
-double peak_gib(int who) {
-    rusage usage{};
-    ::getrusage(who, &usage);
-    return static_cast<double>(usage.ru_maxrss) / (1024.0 * 1024.0);
+struct Usage {
+    double cpu = 0;                     // seconds, this process and the children it waited for
+    double own_gib = 0, child_gib = 0;  // peaks
+};
+
+Usage usage() {
+    const auto seconds = [](const timeval& t) {
+        return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    const auto cpu = [&](const rusage& u) { return seconds(u.ru_utime) + seconds(u.ru_stime); };
+    const auto gib = [](const rusage& u) { return static_cast<double>(u.ru_maxrss) / (1024.0 * 1024.0); };
+    rusage own{}, children{};
+    ::getrusage(RUSAGE_SELF, &own);
+    ::getrusage(RUSAGE_CHILDREN, &children);
+    return {cpu(own) + cpu(children), gib(own), gib(children)};
 }
 
-void measure(std::uint32_t subsequences, std::uint32_t blocks) {
-    const Schedule schedule = Pipeline(subsequences, blocks).build();
+void print_header() {
+    fmt::print("{:<28} {:>9} {:>10} {:>8} {:>8} {:>10} {:>9} {:>6} {:>6}\n", "schedule", "ops", "activities", "wall s",
+               "cpu s", "act/cpu s", "step s", "GiB", "child");
+}
+
+void measure(std::string_view name, const Schedule& schedule, const Cluster& cluster, const Calibration& calibration) {
+    const Usage before = usage();
     const auto start = std::chrono::steady_clock::now();
-    const Simulation result = simulate(schedule, cluster(), calibration());
+    const Simulation result = simulate(schedule, cluster, calibration);
     const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    fmt::print("{:>12} {:>6} {:>10} {:>10} {:>9.2f} {:>9.0f} {:>9.0f} {:>9.3f} {:>7.2f} {:>7.2f}\n", subsequences,
-               blocks, schedule.ops.size(), result.activities, wall, static_cast<double>(schedule.ops.size()) / wall,
-               static_cast<double>(result.activities) / wall, result.trace.step.value, peak_gib(RUSAGE_SELF),
-               peak_gib(RUSAGE_CHILDREN));
+    const Usage after = usage();
+    const double cpu = after.cpu - before.cpu;
+    fmt::print("{:<28} {:>9} {:>10} {:>8.2f} {:>8.2f} {:>10.0f} {:>9.3f} {:>6.2f} {:>6.2f}\n", name,
+               schedule.ops.size(), result.activities, wall, cpu, static_cast<double>(result.activities) / cpu,
+               result.trace.step.value, after.own_gib, after.child_gib);
     std::fflush(stdout);
 }
 
-bool parse(const char* text, std::uint32_t& value) {
-    const char* end = text + std::strlen(text);
-    const auto [stop, error] = std::from_chars(text, end, value);
-    return error == std::errc{} && stop == end && value > 0;
+void measure_pipeline(std::uint32_t subsequences, std::uint32_t blocks) {
+    measure(fmt::format("{} subsequences x {}", subsequences, blocks), Pipeline(subsequences, blocks).build(),
+            cluster(), calibration());
+}
+
+void measure_files(const char* schedule_file, const char* scenario_file) {
+    const Schedule schedule = read_schedule(schedule_file);
+    const Scenario scenario = read_scenario(scenario_file);
+    measure(std::filesystem::path(schedule_file).stem().string(), schedule, scenario.cluster, scenario.calibration);
+}
+
+std::optional<std::uint32_t> count(std::string_view text) {
+    std::uint32_t value = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || stop != text.data() + text.size() || value == 0) return std::nullopt;
+    return value;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> sizes;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        std::uint32_t subsequences = 0, blocks = 0;
-        if (!parse(argv[i], subsequences) || !parse(argv[i + 1], blocks)) {
-            fmt::print(stderr, "usage: replay_bench [SUBSEQUENCES BLOCKS]...\n");
-            return 2;
-        }
-        sizes.emplace_back(subsequences, blocks);
+    if (argc % 2 == 0) {
+        fmt::print(stderr, "usage: replay_bench [SUBSEQUENCES BLOCKS | SCHEDULE SCENARIO]...\n");
+        return 2;
     }
-    if (sizes.empty()) sizes = {{8, 1}, {32, 1}, {128, 1}, {256, 1}, {256, 4}, {256, 12}};
-    fmt::print("{:>12} {:>6} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7}\n", "subsequences", "blocks", "ops",
-               "activities", "wall s", "ops/s", "act/s", "step s", "GiB", "child");
-    for (const auto& [subsequences, blocks] : sizes) measure(subsequences, blocks);
+    print_header();
+    if (argc == 1) {
+        for (const auto& [subsequences, blocks] : kSeries) measure_pipeline(subsequences, blocks);
+    }
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const std::optional<std::uint32_t> subsequences = count(argv[i]), blocks = count(argv[i + 1]);
+        if (subsequences && blocks) {
+            measure_pipeline(*subsequences, *blocks);
+        } else {
+            measure_files(argv[i], argv[i + 1]);
+        }
+    }
     return 0;
 }
