@@ -13,16 +13,27 @@ public:
     Level(const OffloadProblem& problem, std::vector<Bytes> base, std::vector<Bytes> cap)
         : problem_(problem), base_(std::move(base)), cap_(std::move(cap)), x_(cap_.size()), fixed_(cap_.size(), 0) {}
 
-    // Lowers the free amounts together to the smallest level that fits, fixes those that cannot go lower by themselves,
-    // and goes on with the rest: the most equal amounts among those that fit with the fewest bytes.
-    // Requires: fits(cap).
+    // Lowers the free amounts together to the smallest level that fits, takes one step back wherever that still fits (late
+    // ones first: early ones are out for longer), fixes those that cannot go lower and goes on with the rest: the most
+    // equal amounts among those that fit with the fewest bytes. Requires: fits(cap).
     std::vector<Bytes> solve() {
         while (std::find(fixed_.begin(), fixed_.end(), 0) != fixed_.end()) {
-            x_ = at(smallest_level());
-            bool any_fixed = false;
+            const std::int64_t level = smallest_level();
+            x_ = at(level);
+            if (level == 0) {
+                start_from_nothing();
+                continue;
+            }
+            const std::vector<Bytes> below = at(level - 1);
+            for (std::size_t i = x_.size(); i-- > 0;) {
+                if (fixed_[i] || x_[i] == below[i]) continue;
+                if (fits_with(i, below[i]))
+                    x_[i] = cap_[i] = below[i];
+                else
+                    fixed_[i] = 1;  // at least one is, since `below` does not fit
+            }
             for (std::size_t i = 0; i < x_.size(); ++i)
-                if (!fixed_[i] && (x_[i].value == 0 || !fits_lower(i))) fixed_[i] = 1, any_fixed = true;
-            if (!any_fixed) lower_last_free();
+                if (!fixed_[i] && !fits_with(i, std::max(Bytes{}, x_[i] - problem_.quantum))) fixed_[i] = 1;
         }
         return x_;
     }
@@ -50,31 +61,19 @@ private:
         return low;
     }
 
-    Bytes lower(std::size_t i) const { return std::max(Bytes{}, x_[i] - problem_.quantum); }
-
-    bool fits_lower(std::size_t i) const {
+    bool fits_with(std::size_t i, Bytes amount) const {
         std::vector<Bytes> x = x_;
-        x[i] = lower(i);
+        x[i] = amount;
         return problem_.fits(x);
     }
 
-    // Each alone could still give a quantum, all together could not: the latest gives what it can.
-    void lower_last_free() {
-        std::size_t i = fixed_.size();
-        while (fixed_[--i]) {}
-        const std::int64_t quantum = problem_.quantum.value;
-        std::int64_t low = 0, high = (x_[i].value + quantum - 1) / quantum;  // steps down from where it is
-        std::vector<Bytes> x = x_;
-        while (low < high) {
-            const std::int64_t middle = high - (high - low) / 2;
-            x[i] = std::max(Bytes{}, x_[i] - Bytes{quantum * middle});
-            if (problem_.fits(x))
-                low = middle;
-            else
-                high = middle - 1;
+    // The rest fits at its base: what it may still save is asked from zero up. From a base of zero there is nothing left.
+    void start_from_nothing() {
+        for (std::size_t i = 0; i < x_.size(); ++i) {
+            if (fixed_[i]) continue;
+            if (x_[i].value == 0) fixed_[i] = 1;
+            base_[i] = Bytes{}, cap_[i] = x_[i];
         }
-        x_[i] = std::max(Bytes{}, x_[i] - Bytes{quantum * low});
-        fixed_[i] = 1;
     }
 
     const OffloadProblem& problem_;

@@ -26,7 +26,7 @@ struct Precision {
 
 enum class SequenceParallelKind : std::uint8_t { kMegatron };  // tensor parallel, non-matmul regions sharded by sequence
 enum class PartitionKind : std::uint8_t { kFlops, kCost, kEqual, kList };
-enum class CausalCount : std::uint8_t { kExact, kUncut };  // `flops`: the causal half exactly, or uncut squares (paper's Fig. 5)
+enum class CausalCount : std::uint8_t { kExact, kUncut };  // of attention FLOPs: the causal half exactly, or as if no mask cut it
 enum class Granularity : std::uint8_t { kStage, kLayer };
 enum class Inventory : std::uint8_t { kRuntime, kPaper };  // which table of activations: docs/memory.md
 

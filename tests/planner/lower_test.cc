@@ -1,0 +1,215 @@
+#include "planner/lower.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "models/activation_inventory.h"
+#include "models/model_flops.h"
+#include "models/rank_memory.h"
+#include "models/kernel_cost.h"
+#include "schedule/schedule_text.h"
+#include "schedule/verify.h"
+#include "tests/support/small_scenario.h"
+
+namespace sluice {
+namespace {
+
+std::string first_problem(const Schedule& schedule) {
+    const Diagnostics diagnostics = verify(schedule);
+    return diagnostics.empty() ? "" : diagnostics.front().rule + ": " + diagnostics.front().message;
+}
+
+Bytes copied(const Schedule& schedule, LaneKind lane) {
+    Bytes sum{};
+    for (const Op& op : schedule.ops)
+        if (op.lane.kind == lane) sum += std::get<Copy>(op.work).bytes;
+    return sum;
+}
+
+Bytes arena(const Schedule& schedule, Space space, Rank rank) {
+    Bytes end{};
+    for (const Buffer& b : schedule.buffers)
+        if (b.space == space && b.rank == rank && b.offset) end = std::max(end, *b.offset + b.bytes);
+    return end;
+}
+
+Scenario with_memory(Scenario s, Bytes memory) {
+    s.cluster.gpu.memory = memory;
+    return s;
+}
+
+// Every combination of degrees, granularity and placement lowers to a valid schedule.
+TEST(Lower, SmallScenariosAreValid) {
+    for (const std::int64_t sp : {1, 2, 4})
+        for (const std::int64_t pp : {1, 2, 4})
+            for (const std::int64_t n : {1, 2, 3, 7})
+                for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
+                    for (const PlacementPolicy& placement :
+                         {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}}, PlacementPolicy{OffloadRatio{0.3}}}) {
+                        Scenario s = small_scenario(sp, pp, n);
+                        s.sequence = Tokens{1024};
+                        s.policy.granularity = granularity;
+                        s.policy.placement = placement;
+                        const Lowered lowered = lower(s);
+                        ASSERT_TRUE(lowered.feasible()) << lowered.reasons.front();
+                        ASSERT_EQ(first_problem(lowered.schedule), "") << sp << " " << pp << " " << n;
+                        ASSERT_EQ(static_cast<std::int64_t>(lowered.schedule.ranks.size()), sp * pp);
+                    }
+}
+
+TEST(Lower, OtherModelsAndBatches) {
+    Scenario s = small_scenario();
+    s.model.activation = ActivationFunction::kSwiglu;
+    s.model.norm = Norm::kRmsNorm;
+    s.model.kv_heads = 2;
+    s.model.bias = false;
+    s.model.tied_embeddings = false;
+    s.model.layers = 5;  // uneven stages
+    s.batch = 3;
+    s.policy.placement = OffloadRatio{0.5};
+    for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer}) {
+        s.policy.granularity = granularity;
+        const Lowered lowered = lower(s);
+        ASSERT_TRUE(lowered.feasible());
+        EXPECT_EQ(first_problem(lowered.schedule), "");
+        EXPECT_EQ(lowered.plan.stages[0].layers, 3);
+        EXPECT_EQ(lowered.plan.stages[1].layers, 2);
+    }
+}
+
+// The GEMM and attention FLOPs of a lowered step are those of the model: three times forward, nothing lost or doubled by
+// partition, sharding or granularity.
+TEST(Lower, WorkIsTheModels) {
+    for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
+        for (const std::int64_t n : {1, 5}) {
+            Scenario s = small_scenario(2, 2, n);
+            s.policy.granularity = granularity;
+            s.batch = 2;
+            const Lowered lowered = lower(s);
+            double gemm = 0, forward = 0, backward = 0;
+            for (const Op& op : lowered.schedule.ops)
+                if (const auto* compute = std::get_if<Compute>(&op.work))
+                    for (const Kernel& kernel : compute->kernels) {
+                        const double work = flops(kernel.shape).value * kernel.count;
+                        if (std::holds_alternative<Gemm>(kernel.shape)) gemm += work;
+                        if (const auto* a = std::get_if<Attention>(&kernel.shape))
+                            (a->pass == Pass::kForward ? forward : backward) += work;
+                    }
+            const double model = step_model_flops(s).value;
+            // the attention backward does five products for the model's four
+            EXPECT_NEAR(gemm + forward + backward * 4 / 5, model, 1e-9 * model);
+            EXPECT_NEAR(backward, 2.5 * forward, 1e-9 * backward);
+        }
+}
+
+TEST(Lower, AmpleMemoryOffloadsNothing) {
+    const Lowered lowered = lower(small_scenario());
+    EXPECT_EQ(copied(lowered.schedule, LaneKind::kCopyOut), 0_B);
+    for (const StagePlan& stage : lowered.plan.stages)
+        for (const Bytes x : stage.offloaded) EXPECT_EQ(x, 0_B);
+}
+
+TEST(Lower, WhatGoesOutComesBack) {
+    Scenario s = small_scenario(2, 2, 6);
+    s.policy.placement = OffloadRatio{0.4};
+    s.policy.granularity = Granularity::kLayer;
+    const Lowered lowered = lower(s);
+    Bytes planned{};
+    for (const StagePlan& stage : lowered.plan.stages)
+        for (const Bytes x : stage.offloaded) planned += x * s.policy.sp;
+    EXPECT_EQ(copied(lowered.schedule, LaneKind::kCopyOut), planned);
+    EXPECT_EQ(copied(lowered.schedule, LaneKind::kCopyIn), planned);
+    for (const Op& op : lowered.schedule.ops) {
+        if (op.lane.kind != LaneKind::kCopyOut && op.lane.kind != LaneKind::kCopyIn) continue;
+        EXPECT_EQ(op.tag.phase, op.lane.kind == LaneKind::kCopyOut ? Phase::kForward : Phase::kBackward);
+    }
+}
+
+// Memory below what is needed: adaptive moves as little as that demands, and moving a little less of any subsequence no
+// longer fits.
+TEST(Lower, AdaptiveMovesAsLittleAsMemoryDemands) {
+    for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer}) {
+        Scenario s = small_scenario(2, 2, 6);
+        s.policy.granularity = granularity;
+        const Lowered ample = lower(s);
+        const Bytes whole = arena(ample.schedule, Space::kDevice, id_at<Rank>(2));
+        s = with_memory(s, whole - 12_MiB);
+        const Lowered tight = lower(s);
+        ASSERT_TRUE(tight.feasible()) << tight.reasons.front();
+        EXPECT_EQ(first_problem(tight.schedule), "");
+        EXPECT_LE(arena(tight.schedule, Space::kDevice, id_at<Rank>(2)), s.cluster.gpu.usable());
+        std::vector<std::vector<Bytes>> amounts;
+        Bytes moved{};
+        for (const StagePlan& stage : tight.plan.stages) {
+            amounts.push_back(stage.offloaded);
+            for (const Bytes x : stage.offloaded) moved += x;
+        }
+        EXPECT_GT(moved, 0_B);
+        for (std::size_t stage = 0; stage < amounts.size(); ++stage)
+            for (std::size_t i = 0; i < amounts[stage].size(); ++i) {
+                if (amounts[stage][i].value == 0) continue;
+                std::vector<std::vector<Bytes>> less = amounts;
+                less[stage][i] = std::max(0_B, less[stage][i] - 64_KiB);
+                EXPECT_FALSE(lower_with(s, less).feasible()) << "stage " << stage << " subsequence " << i;
+            }
+    }
+}
+
+TEST(Lower, InfeasibleNamesKindsLimitRanksAndOp) {
+    const Lowered gpu = lower(with_memory(small_scenario(), 40_MiB));
+    ASSERT_EQ(gpu.reasons.size(), 2U);
+    EXPECT_TRUE(gpu.schedule.ops.empty());
+    EXPECT_EQ(gpu.reasons[0].rfind("ranks 0-1 (stage 0): ", 0), 0U) << gpu.reasons[0];
+    for (const char* part : {" of GPU memory needed, 40.0 MiB usable; most live at op ", "(backward ", "dkv 16.0 MiB", "kv 8.00 MiB"})
+        EXPECT_NE(gpu.reasons[0].find(part), std::string::npos) << gpu.reasons[0];
+
+    Scenario s = small_scenario();
+    s.policy.placement = OffloadAll{};
+    s.cluster.host.memory = 32_MiB;
+    const Lowered host = lower(s);
+    ASSERT_EQ(host.reasons.size(), 1U);
+    EXPECT_EQ(host.reasons[0].rfind("node 0: ", 0), 0U) << host.reasons[0];
+    EXPECT_NE(host.reasons[0].find("of host memory needed for the offloaded activations of ranks 0-3, 32.0 MiB usable"),
+              std::string::npos)
+        << host.reasons[0];
+}
+
+TEST(Lower, SameInputsSameSchedule) {
+    Scenario s = small_scenario(2, 2, 5);
+    s.policy.placement = OffloadRatio{0.7};
+    EXPECT_EQ(to_text(lower(s).schedule), to_text(lower(s).schedule));
+}
+
+// Unfolded ranks differ in nothing but whom they talk to, and every group is whole.
+TEST(Lower, UnfoldingMakesWholeGroups) {
+    const Scenario s = small_scenario(4, 2, 2);
+    const Schedule schedule = lower(s).schedule;
+    std::multiset<std::size_t> sizes;
+    for (const Group& group : schedule.groups) sizes.insert(group.members.size());
+    // two sequence-parallel groups of four, all eight ranks, four pairs for the tied embedding
+    EXPECT_EQ(sizes, (std::multiset<std::size_t>{2, 2, 2, 2, 4, 4, 8}));
+    std::map<std::size_t, std::size_t> ops_of_rank;
+    for (const Op& op : schedule.ops) ++ops_of_rank[index(op.rank)];
+    for (std::size_t r = 0; r < 8; ++r) EXPECT_EQ(ops_of_rank[r], ops_of_rank[r / 4 * 4]);
+}
+
+// dK and dV of a subsequence are complete only when all later ones have contributed: backward runs N-1..0, and every
+// backward op of i follows one of i+1 on its compute lane.
+TEST(Lower, BackwardRunsFromTheLastSubsequence) {
+    const Schedule schedule = lower(small_scenario(2, 2, 5)).schedule;
+    std::map<std::size_t, std::int32_t> last;
+    for (const Op& op : schedule.ops) {
+        if (op.lane.kind != LaneKind::kCompute || op.tag.phase != Phase::kBackward) continue;
+        const auto [it, first] = last.try_emplace(index(op.rank), 4);
+        EXPECT_LE(op.tag.subsequence, it->second);
+        it->second = op.tag.subsequence;
+    }
+    EXPECT_EQ(last.size(), 4U);
+}
+
+}  // namespace
+}  // namespace sluice
