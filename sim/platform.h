@@ -31,7 +31,7 @@ public:
     // Each starts work now, before run() or inside `ended`.
     void start_compute(Rank rank, Seconds alone, std::uint32_t token);              // alone > 0
     void start_flow(Endpoint from, Endpoint to, Bytes bytes, std::uint32_t token);  // bytes > 0, a route of `routes`
-    // Calls `then` after a while, at least 1e-9 s; not an activity.
+    // Calls `then` after a while. Not an activity.
     void after(Seconds delay, std::function<void()> then);
 
     void set_speed(Rank rank, std::size_t speed);     // index into `speeds`, for the running compute too

@@ -21,7 +21,7 @@ struct SimulateOptions {
 
 struct Simulation {
     Trace trace;  // empty when stuck; provenance: producer, hardware, calibration and versions filled in
-    std::uint64_t activities = 0;  // SimGrid activities completed
+    std::uint64_t activities = 0;  // computes and flows that SimGrid ran
     Diagnostics stuck;             // one per blocked op at the head of its lane, with what it waits for; rule "stuck"
 };
 
