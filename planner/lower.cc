@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -16,8 +18,7 @@
 namespace sluice {
 namespace {
 
-// Rounds in which a stage's limit is lowered by what placement loses between buffers.
-constexpr int kPlacementRounds = 8;
+constexpr int kPlacementRounds = 12;
 
 void expect_valid(const Schedule& schedule, std::string_view pass) {
     const Diagnostics diagnostics = verify(schedule);
@@ -37,23 +38,56 @@ Placed place(const OffloadContext& context, const Plan& plan) {
     return placed;
 }
 
-// Adaptive amounts answer to live bytes; the arena may be larger. Lowers the limit of the stages where it is, until all
-// fit or the amounts no longer change.
+// Adaptive amounts answer to live bytes, but the arena may be larger: placement can lose some bytes between buffers. This
+// looks for the largest limit on a stage's live bytes at which its arena fits: down in doubling steps, then halving.
+class LimitSearch {
+public:
+    explicit LimitSearch(Bytes usable) : usable_(usable), limit_(usable), exceeds_(usable) {}
+
+    Bytes limit() const { return limit_; }
+
+    // Takes the arena that the limit led to; true when another limit is worth trying.
+    bool next(Bytes arena) {
+        if (arena > usable_) {
+            exceeds_ = limit_;
+            step_ = std::max(step_ * 2, arena - usable_);
+            limit_ = fits_ ? middle() : limit_ - step_;
+            return true;
+        }
+        fits_ = limit_;
+        if (exceeds_ - limit_ <= kTolerance) return false;  // at once when the whole limit fits
+        limit_ = middle();
+        return true;
+    }
+
+    // Back to the last limit that fits; true when that changes it.
+    bool settle() { return fits_ && std::exchange(limit_, *fits_) != *fits_; }
+
+private:
+    static constexpr Bytes kTolerance = 4_MiB;
+    Bytes middle() const { return *fits_ + Bytes{(exceeds_ - *fits_).value / 2}; }
+
+    Bytes usable_, limit_, exceeds_, step_{};
+    std::optional<Bytes> fits_;
+};
+
 Placed decide_and_place(const OffloadContext& context, Plan& plan) {
-    const Bytes usable = context.scenario.cluster.gpu.usable();
-    std::vector<Bytes> limit(plan.stages.size(), usable);
-    std::vector<std::string> notes(plan.stages.size());
-    for (std::size_t s = 0; s < plan.stages.size(); ++s) notes[s] = decide_offload(context, s, usable, plan.stages[s]);
+    const std::size_t stages = plan.stages.size();
+    std::vector<LimitSearch> searches(stages, LimitSearch(context.scenario.cluster.gpu.usable()));
+    std::vector<std::string> notes(stages);
+    const auto decide = [&](std::size_t s) {
+        const std::vector<Bytes> before = plan.stages[s].offloaded;
+        notes[s] = decide_offload(context, s, searches[s].limit(), plan.stages[s]);
+        return plan.stages[s].offloaded != before;
+    };
+    for (std::size_t s = 0; s < stages; ++s) decide(s);
     Placed placed = place(context, plan);
     for (int round = 0; round < kPlacementRounds; ++round) {
+        const bool last = round + 1 == kPlacementRounds;
         bool changed = false;
-        for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-            const Bytes excess = placed.placement.device[s].arena - usable;
-            if (excess.value <= 0) continue;
-            limit[s] -= excess;
-            const std::vector<Bytes> before = plan.stages[s].offloaded;
-            notes[s] = decide_offload(context, s, limit[s], plan.stages[s]);
-            changed |= plan.stages[s].offloaded != before;
+        for (std::size_t s = 0; s < stages; ++s) {
+            const bool search_on = searches[s].next(placed.placement.device[s].arena);
+            if (last ? searches[s].settle() : search_on) changed |= decide(s);
         }
         if (!changed) break;
         placed = place(context, plan);

@@ -24,16 +24,8 @@ public:
                 start_from_nothing();
                 continue;
             }
-            const std::vector<Bytes> below = at(level - 1);
-            for (std::size_t i = x_.size(); i-- > 0;) {
-                if (fixed_[i] || x_[i] == below[i]) continue;
-                if (fits_with(i, below[i]))
-                    x_[i] = cap_[i] = below[i];
-                else
-                    fixed_[i] = 1;  // at least one is, since `below` does not fit
-            }
-            for (std::size_t i = 0; i < x_.size(); ++i)
-                if (!fixed_[i] && !fits_with(i, std::max(Bytes{}, x_[i] - problem_.quantum))) fixed_[i] = 1;
+            step_back(at(level - 1));
+            fix_tight();
         }
         return x_;
     }
@@ -61,10 +53,47 @@ private:
         return low;
     }
 
-    bool fits_with(std::size_t i, Bytes amount) const {
-        std::vector<Bytes> x = x_;
-        x[i] = amount;
-        return problem_.fits(x);
+    // Takes `below` for as many of the latest free amounts as fit together: earlier ones are out whenever later ones are,
+    // so when one cannot go down, none before it can. The changed ones that stay are fixed; at least one is, since `below`
+    // as a whole does not fit.
+    void step_back(const std::vector<Bytes>& below) {
+        std::vector<std::size_t> changed;  // latest first
+        for (std::size_t i = x_.size(); i-- > 0;)
+            if (!fixed_[i] && x_[i] != below[i]) changed.push_back(i);
+        const std::size_t count = last_true(0, changed.size() - 1, [&](std::size_t k) {
+            std::vector<Bytes> x = x_;
+            for (std::size_t c = 0; c < k; ++c) x[changed[c]] = below[changed[c]];
+            return problem_.fits(x);
+        });
+        for (std::size_t c = 0; c < count; ++c) x_[changed[c]] = cap_[changed[c]] = below[changed[c]];
+        for (std::size_t c = count; c < changed.size(); ++c) fixed_[changed[c]] = 1;
+    }
+
+    // Fixes the free amounts that cannot go down by themselves: all up to some subsequence, by the same reasoning.
+    void fix_tight() {
+        std::vector<std::size_t> free;
+        for (std::size_t i = 0; i < x_.size(); ++i)
+            if (!fixed_[i] && x_[i].value > 0) free.push_back(i);
+        const std::size_t tight = last_true(0, free.size(), [&](std::size_t k) {
+            std::vector<Bytes> x = x_;
+            Bytes& amount = x[free[k - 1]];
+            amount = std::max(Bytes{}, amount - problem_.quantum);
+            return !problem_.fits(x);
+        });
+        for (std::size_t c = 0; c < tight; ++c) fixed_[free[c]] = 1;
+    }
+
+    // The largest k in [low, high] for which `holds`, which is true up to it; holds(low) is taken for granted.
+    template <class Predicate>
+    static std::size_t last_true(std::size_t low, std::size_t high, Predicate holds) {
+        while (low < high) {
+            const std::size_t middle = high - (high - low) / 2;
+            if (holds(middle))
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        return low;
     }
 
     // The rest fits at its base: what it may still save is asked from zero up. From a base of zero there is nothing left.

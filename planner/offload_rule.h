@@ -17,7 +17,8 @@ struct OffloadProblem {
     std::vector<Bytes> activation;  // A_i
     std::vector<Bytes> window;      // of subsequence i's copies; 0 for the last, whose backward comes next
     Bytes quantum{512};             // amounts are multiples of it, or the whole of A_i
-    // Does the step fit when x_i bytes of subsequence i are moved? Must not turn from true to false as an x_i grows.
+    // Does the step fit when x_i bytes of subsequence i are moved? Must not turn from true to false as an x_i grows, nor when
+    // bytes are moved of an earlier subsequence instead of a later one: an earlier one leaves first and comes back last.
     std::function<bool(const std::vector<Bytes>&)> fits;
 };
 
