@@ -82,27 +82,30 @@ LiveModel::LiveModel(const OffloadedStep& probe, const FoldedStep& whole, std::s
         const Unit& unit = whole.units[u];
         const Bytes bytes = whole.schedule.buffers[index(unit.buffer)].bytes;
         const UnitParts& parts = probe.parts[u];
-        lives_.push_back({unit.subsequence, bytes, life(parts.kept), life(parts.moved), life(parts.reloaded)});
+        lives_.push_back({unit.subsequence, bytes, 1, life(parts.kept), life(parts.moved), life(parts.reloaded)});
         if (activation_.size() <= unit.subsequence) activation_.resize(unit.subsequence + 1);
         if (unit.sequence == 0) activation_[unit.subsequence] += bytes;
+    }
+    std::vector<Bytes> to_come = activation_;
+    for (UnitLife& unit : lives_) {
+        Bytes& rest = to_come[unit.subsequence];
+        unit.of_rest = unit.bytes / rest;
+        rest -= unit.bytes;
+        if (rest.value == 0) rest = activation_[unit.subsequence];
     }
 }
 
 std::vector<Bytes> LiveModel::shares(const std::vector<Bytes>& x) const {
-    std::vector<Bytes> left = x, of_left = activation_, result;
+    std::vector<Bytes> left = x, result;  // left: of the subsequence, for the units still to come
+    result.reserve(lives_.size());
     for (const UnitLife& unit : lives_) {
-        const std::size_t i = unit.subsequence;
-        // a new sequence starts over
-        if (of_left[i].value == 0) left[i] = x[i], of_left[i] = activation_[i];
-        const bool last_unit = of_left[i] == unit.bytes;
-        Bytes share = left[i];
-        if (!last_unit) {
-            const double fraction = left[i] / of_left[i];
-            share = Bytes{static_cast<std::int64_t>(fraction * static_cast<double>(unit.bytes.value))};
-            if (share != unit.bytes) share = Bytes{share.value / kPlacementAlignment.value * kPlacementAlignment.value};
+        Bytes& rest = left[unit.subsequence];
+        Bytes share = rest;
+        if (unit.of_rest < 1) {
+            share = std::min(unit.bytes, Bytes{static_cast<std::int64_t>(unit.of_rest * static_cast<double>(rest.value))});
+            if (share != unit.bytes) share -= Bytes{share.value % kPlacementAlignment.value};
         }
-        share = std::min(share, unit.bytes);
-        left[i] -= share, of_left[i] -= unit.bytes;
+        rest = unit.of_rest < 1 ? rest - share : x[unit.subsequence];  // the last unit: a new sequence starts over
         result.push_back(share);
     }
     return result;

@@ -27,14 +27,20 @@ public:
     const std::vector<std::size_t>& units() const { return units_; }  // indices into FoldedStep::units
     const std::vector<Bytes>& activation() const { return activation_; }  // A_i by subsequence, one sequence's
 
+    // Does the other stage have the same buffers with the same lives?
+    bool same_lives(const LiveModel& other) const { return lives_ == other.lives_ && fixed_ == other.fixed_; }
+
 private:
     struct Life {
         std::size_t begin = 0, end = 0;  // segments, end exclusive
+        friend bool operator==(const Life&, const Life&) = default;
     };
     struct UnitLife {
         std::size_t subsequence = 0;
         Bytes bytes{};
+        double of_rest = 1;  // its size over that of the subsequence's units from it on; 1: the last one
         Life kept, moved, reloaded;
+        friend bool operator==(const UnitLife&, const UnitLife&) = default;
     };
     std::vector<std::size_t> units_;
     std::vector<UnitLife> lives_;     // by position in units_

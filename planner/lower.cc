@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-constexpr int kPlacementRounds = 12;
+constexpr int kPlacementRounds = 10;
 
 void expect_valid(const Schedule& schedule, std::string_view pass) {
     const Diagnostics diagnostics = verify(schedule);
@@ -64,7 +64,7 @@ public:
     bool settle() { return fits_ && std::exchange(limit_, *fits_) != *fits_; }
 
 private:
-    static constexpr Bytes kTolerance = 4_MiB;
+    static constexpr Bytes kTolerance = 16_MiB;
     Bytes middle() const { return *fits_ + Bytes{(exceeds_ - *fits_).value / 2}; }
 
     Bytes usable_, limit_, exceeds_, step_{};
@@ -74,10 +74,13 @@ private:
 Placed decide_and_place(const OffloadContext& context, Plan& plan) {
     const std::size_t stages = plan.stages.size();
     std::vector<LimitSearch> searches(stages, LimitSearch(context.scenario.cluster.gpu.usable()));
-    std::vector<std::string> notes(stages);
     const auto decide = [&](std::size_t s) {
         const std::vector<Bytes> before = plan.stages[s].offloaded;
-        notes[s] = decide_offload(context, s, searches[s].limit(), plan.stages[s]);
+        if (s > 0 && searches[s].limit() == searches[s - 1].limit() &&
+            same_decision(context, s, plan.stages[s], s - 1, plan.stages[s - 1]))
+            plan.stages[s].offloaded = plan.stages[s - 1].offloaded;
+        else
+            decide_offload(context, s, searches[s].limit(), plan.stages[s]);
         return plan.stages[s].offloaded != before;
     };
     for (std::size_t s = 0; s < stages; ++s) decide(s);
@@ -92,8 +95,6 @@ Placed decide_and_place(const OffloadContext& context, Plan& plan) {
         if (!changed) break;
         placed = place(context, plan);
     }
-    for (std::string& note : notes)
-        if (!note.empty()) plan.notes.push_back(std::move(note));
     return placed;
 }
 
@@ -121,6 +122,8 @@ Lowered lower_by(const Scenario& scenario, const std::vector<std::vector<Bytes>>
     } else {
         placed = decide_and_place(context, plan);
     }
+    for (std::size_t s = 0; s < plan.stages.size(); ++s)
+        if (std::string note = exposure_note(context, s, plan.stages[s]); !note.empty()) plan.notes.push_back(std::move(note));
     FoldedStep& folded = placed.offloaded.step;
     result.reasons = capacity_report(scenario, folded.schedule, placed.placement);
     if (!result.feasible()) return result;

@@ -29,18 +29,6 @@ std::int64_t units_per_subsequence(const OffloadContext& context, const StagePla
     return context.scenario.policy.granularity == Granularity::kLayer ? plan.layers : 1;
 }
 
-std::string exposure_note(const OffloadContext& context, std::size_t stage, const StagePlan& plan) {
-    Bytes beyond{};
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < plan.offloaded.size(); ++i)
-        if (plan.offloaded[i] > plan.window[i]) beyond += plan.offloaded[i] - plan.window[i], ++count;
-    if (count == 0) return {};
-    return fmt::format("stage {}: the copies of {} of {} subsequences exceed what hides behind compute, by {} in all, "
-                       "about {} exposed each way",
-                       stage, count, plan.offloaded.size(), format(beyond),
-                       format(beyond / shared_d2h(context.scenario.cluster)));
-}
-
 std::vector<Bytes> fixed_amounts(const PlacementPolicy& policy, const std::vector<Bytes>& activation) {
     double ratio = std::holds_alternative<OffloadAll>(policy) ? 1 : 0;
     if (const auto* constant = std::get_if<OffloadRatio>(&policy)) ratio = constant->alpha;
@@ -77,11 +65,29 @@ void fill_windows(const OffloadContext& context, std::vector<StagePlan>& plans) 
     }
 }
 
-std::string decide_offload(const OffloadContext& context, std::size_t stage, Bytes limit, StagePlan& plan) {
+bool same_decision(const OffloadContext& context, std::size_t a, const StagePlan& plan_a, std::size_t b,
+                   const StagePlan& plan_b) {
+    return plan_a.layers == plan_b.layers && plan_a.activation == plan_b.activation && plan_a.window == plan_b.window &&
+           context.models[a].same_lives(context.models[b]);
+}
+
+std::string exposure_note(const OffloadContext& context, std::size_t stage, const StagePlan& plan) {
+    Bytes beyond{};
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < plan.offloaded.size(); ++i)
+        if (plan.offloaded[i] > plan.window[i]) beyond += plan.offloaded[i] - plan.window[i], ++count;
+    if (count == 0) return {};
+    return fmt::format("stage {}: the copies of {} of {} subsequences exceed what hides behind compute, by {} in all, "
+                       "about {} exposed each way",
+                       stage, count, plan.offloaded.size(), format(beyond),
+                       format(beyond / shared_d2h(context.scenario.cluster)));
+}
+
+void decide_offload(const OffloadContext& context, std::size_t stage, Bytes limit, StagePlan& plan) {
     const PlacementPolicy& policy = context.scenario.policy.placement;
     if (!std::holds_alternative<AdaptiveOffload>(policy)) {
         plan.offloaded = fixed_amounts(policy, plan.activation);
-        return exposure_note(context, stage, plan);
+        return;
     }
     const LiveModel& model = context.models[stage];
     OffloadProblem problem;
@@ -90,7 +96,6 @@ std::string decide_offload(const OffloadContext& context, std::size_t stage, Byt
     problem.quantum = kPlacementAlignment * units_per_subsequence(context, plan);
     problem.fits = [&](const std::vector<Bytes>& x) { return model.peak(x) <= limit; };
     plan.offloaded = choose_offload(problem).x;
-    return exposure_note(context, stage, plan);
 }
 
 std::vector<Bytes> moved_by_unit(const OffloadContext& context, const std::vector<StagePlan>& plans) {

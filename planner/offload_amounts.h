@@ -24,8 +24,14 @@ OffloadContext offload_context(const Scenario&, const FoldedStep&);
 void fill_windows(const OffloadContext&, std::vector<StagePlan>&);
 
 // Decides `offloaded` of one stage so that at most `limit` bytes live at once. For `adaptive` this is choose_offload();
-// the fixed policies ignore the limit. Returns a note when copies exceed their windows, else "".
-std::string decide_offload(const OffloadContext&, std::size_t stage, Bytes limit, StagePlan&);
+// the fixed policies ignore the limit.
+void decide_offload(const OffloadContext&, std::size_t stage, Bytes limit, StagePlan&);
+
+// What a reader should know when copies of the stage exceed their windows, else "".
+std::string exposure_note(const OffloadContext&, std::size_t stage, const StagePlan&);
+
+// Do two stages have the same decision to take? Middle stages of a pipeline do.
+bool same_decision(const OffloadContext&, std::size_t a, const StagePlan& plan_a, std::size_t b, const StagePlan& plan_b);
 
 // By unit of the step: the stage plans' amounts spread over units.
 std::vector<Bytes> moved_by_unit(const OffloadContext&, const std::vector<StagePlan>&);
