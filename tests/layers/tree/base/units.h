@@ -1,0 +1,4 @@
+#pragma once
+#include <cstdint>
+#include <fmt/format.h>
+#include "schedule/schedule.h"

@@ -1,0 +1,9 @@
+#include "runtime/executor.h"
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include "schedule/schedule.pb.h"
+#include "runtime/run.pb.h"
+#include <yaml-cpp/yaml.h>
+#include <boost/graph/topological_sort.hpp>
+#include <simgrid/s4u.hpp>
+#include <fmt/format.h>
