@@ -1,9 +1,11 @@
-#include <ostream>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include <fmt/format.h>
+#include <ostream>
+#include <set>
 
+#include "base/error.h"
 #include "tools/sluice/output.h"
 #include "tools/sluice/parse_arguments.h"
 #include "tools/sluice/verbs.h"
@@ -11,6 +13,24 @@
 #include "traces/trace_file.h"
 
 namespace sluice {
+namespace {
+
+struct Written {
+    std::size_t ranks, events;
+};
+
+// What export_perfetto() writes of a trace with `max_ranks`.
+Written count_written(const Trace& trace, std::size_t max_ranks) {
+    const auto is_written = [&](const TraceLane& lane) { return max_ranks == 0 || index(lane.rank) < max_ranks; };
+    std::set<Rank> ranks;
+    for (const TraceLane& lane : trace.lanes)
+        if (is_written(lane)) ranks.insert(lane.rank);
+    std::size_t events = 0;
+    for (const TraceEvent& event : trace.events) events += is_written(trace.lanes[event.lane]) ? 1U : 0U;
+    return {ranks.size(), events};
+}
+
+}  // namespace
 
 int export_verb(const Arguments& arguments) {
     std::string path, output = "-";
@@ -26,11 +46,14 @@ int export_verb(const Arguments& arguments) {
                       "  sluice export step.trace -o step.json\n"
                       "  sluice export step.trace --ranks 16 --no-kernels -o step.json"};
     if (!parse_arguments(usage, arguments)) return 0;
+    if (json && output == "-") throw InputError("sluice export: --json and the picture both want stdout; give -o FILE");
+    require_writable(output);
 
     const Trace trace = read_trace(path);
     write_output(output, [&](std::ostream& out) { export_perfetto(out, trace, {!no_kernels, ranks}); });
-    if (json && output != "-") {
-        const nlohmann::ordered_json result{{"output", output}, {"events", trace.events.size()}, {"ranks", ranks}};
+    if (json) {
+        const auto [written_ranks, written_events] = count_written(trace, ranks);
+        const nlohmann::ordered_json result{{"output", output}, {"events", written_events}, {"ranks", written_ranks}};
         fmt::print("{}\n", result.dump(2));
     }
     return 0;

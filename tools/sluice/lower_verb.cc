@@ -25,6 +25,7 @@ int lower_verb(const Arguments& arguments) {
                       "  sluice lower scenarios/sppo-gpt7b-4m-a100x128.yaml -o step.schedule\n"
                       "  sluice lower scenarios/tiny.yaml --json"};
     if (!parse_arguments(usage, arguments)) return 0;
+    require_writable(output);
 
     const Scenario scenario = read_scenario(path);
     Lowered lowered;

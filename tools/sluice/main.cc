@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string_view>
@@ -52,12 +54,21 @@ int dispatch(int argc, char** argv) {
                                  nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
 }
 
+// A full disk shows when the last buffer goes out: nobody may take half a result for a whole one.
+void flush_stdout() {
+    const bool failed = std::fflush(stdout) != 0;
+    if (failed || std::ferror(stdout) != 0)
+        throw EnvironmentError(fmt::format("stdout: cannot write: {}", std::strerror(errno)));
+}
+
 }  // namespace
 }  // namespace sluice
 
 int main(int argc, char** argv) {
     try {
-        return sluice::dispatch(argc, argv);
+        const int code = sluice::dispatch(argc, argv);
+        sluice::flush_stdout();
+        return code;
     } catch (const sluice::InputError& e) {
         fmt::print(stderr, "{}\n", e.what());
         return 2;

@@ -91,11 +91,12 @@ void add_prediction(Json& json, const Prediction& p) {
 }
 
 std::string alpha_range(const Plan& plan) {
+    if (plan.stages.empty()) return "";  // a schedule from a file has no plan
     double low = 1, high = 0;
     for (const StagePlan& stage : plan.stages)
         for (std::size_t i = 0; i < stage.offloaded.size(); ++i)
             low = std::min(low, stage.alpha(i)), high = std::max(high, stage.alpha(i));
-    return fmt::format("alpha {:.3f} to {:.3f}", low, high);
+    return fmt::format(", alpha {:.3f} to {:.3f}", low, high);
 }
 
 std::string heading(const Scenario& s) {
@@ -167,7 +168,7 @@ std::string prediction_text(const Prediction& p) {
     text += fmt::format("  step             {}: {:.0f} tokens/s, {:.1f} per GPU, MFU {:.1f}%\n", format(p.summary.step),
                         rate.tokens_per_second, rate.tokens_per_gpu_second, 100 * rate.mfu);
     text += lanes_text(p.summary) + memory_text(p.summary);
-    text += fmt::format("  offloaded        {} in all, {}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
+    text += fmt::format("  offloaded        {} in all{}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
     text += fmt::format("  schedule         {} ops, {} activities; lowered in {:.2f} s, verified in {:.2f} s, replayed in {:.2f} s\n",
                         p.summary.ops, p.simulation->activities, p.wall.lower, p.wall.verify, p.wall.replay);
     for (const std::string& note : p.lowered.plan.notes) text += "  note             " + note + "\n";

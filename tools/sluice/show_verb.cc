@@ -63,7 +63,10 @@ int show_verb(const Arguments& arguments) {
                       "  sluice show step.trace\n"
                       "  sluice show tests/golden/schedules/multiplexed.txt --grid --columns 80"};
     if (!parse_arguments(usage, arguments)) return 0;
-    if (is_trace(path)) return show_trace(path, json);
+    if (is_trace(path)) {
+        if (grid) throw InputError(fmt::format("{}: a trace has no grid; sluice export draws it", path));
+        return show_trace(path, json);
+    }
 
     const Schedule schedule = read_schedule(path);
     if (json)

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fingerprint.h"
@@ -8,6 +10,7 @@
 #include "schedule/schedule_file.h"
 #include "schedule/verify.h"
 #include "sim/simulate.h"
+#include "tools/sluice/output.h"
 #include "tools/sluice/parse_arguments.h"
 #include "tools/sluice/progress_line.h"
 #include "tools/sluice/report.h"
@@ -17,13 +20,14 @@
 namespace sluice {
 namespace {
 
-class Stopwatch {
-public:
-    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(); }
-
-private:
-    std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-};
+// Runs `work`; `seconds` is how long it took.
+template <class Work>
+auto timed(double& seconds, const Work& work) {
+    const auto began = std::chrono::steady_clock::now();
+    auto result = work();
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return result;
+}
 
 Lowered obtain(const Scenario& scenario, const std::string& schedule_path, ProgressLine& progress) {
     if (schedule_path.empty())
@@ -34,6 +38,8 @@ Lowered obtain(const Scenario& scenario, const std::string& schedule_path, Progr
     if (static_cast<std::int64_t>(given.schedule.ranks.size()) > scenario.cluster.gpus())
         throw InputError(fmt::format("{}: {} ranks, but cluster {} has {} GPUs", schedule_path, given.schedule.ranks.size(),
                                      scenario.cluster.name, scenario.cluster.gpus()));
+    given.plan.notes.push_back(fmt::format("the schedule is that of {}; rates take it for a step of {} tokens", schedule_path,
+                                           scenario.sequence.value * scenario.batch));
     return given;
 }
 
@@ -45,6 +51,45 @@ void add_provenance(Trace& trace, const Scenario& scenario, const Schedule& sche
     trace.provenance.scenario = scenario.name;
     trace.provenance.scenario_fingerprint = scenario.fingerprint;
     trace.provenance.schedule_fingerprint = fingerprint_hex(fingerprint(to_binary(schedule)));
+}
+
+struct Outcome {
+    Lowered lowered;
+    Diagnostics problems;                  // of a given schedule
+    std::optional<Simulation> simulation;  // when feasible and without problems
+    WallSeconds wall;
+};
+
+Outcome run(const Scenario& scenario, const std::string& schedule_path) {
+    ProgressLine progress;
+    Outcome out;
+    out.lowered = timed(out.wall.lower, [&] { return obtain(scenario, schedule_path, progress); });
+    if (!out.lowered.feasible()) return out;
+
+    progress.show("verify");
+    out.problems = timed(out.wall.verify, [&] { return verify(out.lowered.schedule); });
+    if (!out.problems.empty() && schedule_path.empty())
+        throw InternalError(fmt::format("the planner made an invalid schedule: {}", out.problems.front().message));
+    if (!out.problems.empty()) return out;
+
+    SimulateOptions options;
+    if (progress.active()) options.progress = [&](double fraction) { progress.show("replay", fraction); };
+    Simulation simulation = timed(
+        out.wall.replay, [&] { return simulate(out.lowered.schedule, scenario.cluster, scenario.calibration, options); });
+    out.problems = simulation.stuck;
+    if (out.problems.empty()) out.simulation = std::move(simulation);
+    return out;
+}
+
+int print_refusal(const Scenario& scenario, Outcome& out, bool json) {
+    for (const Diagnostic& d : out.problems) out.lowered.reasons.push_back(fmt::format("{}: {}", d.rule, d.message));
+    if (json)
+        fmt::print("{}\n", prediction_json({.scenario = scenario, .lowered = out.lowered, .wall = out.wall}));
+    else if (out.problems.empty())
+        fmt::print("{}", infeasible_text(scenario, out.lowered));
+    else
+        print_diagnostics(out.problems);
+    return 1;
 }
 
 }  // namespace
@@ -62,49 +107,17 @@ int simulate_verb(const Arguments& arguments) {
                       "  sluice simulate scenarios/sppo-gpt7b-4m-a100x128.yaml --json --trace step.trace\n"
                       "  sluice simulate scenarios/tiny.yaml --schedule mine.txt"};
     if (!parse_arguments(usage, arguments)) return 0;
+    if (trace_path == "-") throw InputError("sluice simulate: --trace -: the summary goes to stdout, expected a file");
+    if (!trace_path.empty()) require_writable(trace_path);
 
     const Scenario scenario = read_scenario(path);
-    ProgressLine progress;
-    WallSeconds wall;
-    const Stopwatch lowering;
-    const Lowered lowered = obtain(scenario, schedule_path, progress);
-    wall.lower = lowering.seconds();
-    Prediction prediction{scenario, lowered};
-    if (!lowered.feasible()) {
-        prediction.wall = wall;
-        progress.show("");
-        fmt::print("{}", json ? prediction_json(prediction) + "\n" : infeasible_text(scenario, lowered));
-        return 1;
-    }
+    Outcome out = run(scenario, schedule_path);
+    if (!out.simulation) return print_refusal(scenario, out, json);
 
-    progress.show("verify");
-    const Stopwatch verifying;
-    const Diagnostics diagnostics = verify(lowered.schedule);
-    wall.verify = verifying.seconds();
-    if (!diagnostics.empty()) {
-        progress.show("");
-        if (schedule_path.empty())
-            throw InternalError(fmt::format("the planner made an invalid schedule: {}", diagnostics.front().message));
-        print_diagnostics(diagnostics);
-        return 1;
-    }
-
-    const Stopwatch replaying;
-    SimulateOptions options;
-    if (progress.active()) options.progress = [&](double fraction) { progress.show("replay", fraction); };
-    Simulation simulation = simulate(lowered.schedule, scenario.cluster, scenario.calibration, options);
-    wall.replay = replaying.seconds();
-    progress.show("");
-    if (!simulation.stuck.empty()) {
-        print_diagnostics(simulation.stuck);
-        return 1;
-    }
-    add_provenance(simulation.trace, scenario, lowered.schedule);
-    if (!trace_path.empty()) write_trace(trace_path, simulation.trace);
-
-    prediction.simulation = &simulation;
-    prediction.summary = summarize_step(simulation.trace);
-    prediction.wall = wall;
+    Trace& trace = out.simulation->trace;
+    add_provenance(trace, scenario, out.lowered.schedule);
+    if (!trace_path.empty()) write_trace(trace_path, trace);
+    const Prediction prediction{scenario, out.lowered, &*out.simulation, summarize_step(trace), out.wall};
     fmt::print("{}", json ? prediction_json(prediction) + "\n" : prediction_text(prediction));
     return 0;
 }
