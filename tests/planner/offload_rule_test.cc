@@ -25,6 +25,12 @@ OffloadProblem by_recurrence(std::vector<Bytes> activation, std::vector<Bytes> w
     return problem;
 }
 
+OffloadProblem by_recurrence_in(std::vector<Bytes> activation, std::vector<Bytes> window, Bytes limit) {
+    OffloadProblem problem = by_recurrence(std::move(activation), std::move(window), 0_B, limit);
+    problem.quantum = 1_B;
+    return problem;
+}
+
 // The worked example of a published explanation of SPPO: 80 and 120 GB of activations, 20 GB of K and V, 100 GB of GPU.
 TEST(OffloadRule, HundredGigabyteExampleIsInfeasible) {
     const auto a = gigabytes({80, 120});
@@ -123,14 +129,34 @@ TEST(OffloadRule, AgreesWithEnumeration) {
     EXPECT_GT(constrained, 500);
 }
 
-// SPPO Fig. 8: two stages, four subsequences, one unit each per stage. Full offload peaks at 7 units over both stages,
-// adaptive at 5. We read the figure with the recurrence: a copy twice as long as a step leaves two units behind the one
-// being computed under full offload, while adaptive moves half of each, within its window.
-TEST(OffloadRule, FigureEightRecurrence) {
-    const std::vector<Bytes> a(4, 2_B);  // units of two halves
-    // adaptive: windows of half a unit; M_i = M_(i-1) + 2 - 1
-    const std::vector<Bytes> adaptive = memory_recurrence(0_B, a, std::vector<Bytes>{1_B, 1_B, 1_B, 0_B});
-    EXPECT_EQ(adaptive, (std::vector<Bytes>{2_B, 3_B, 4_B, 5_B}));  // 5 halves: 2.5 units a stage, 5 over both
+// SPPO Fig. 8: four subsequences whose activations shrink (3, 2, 2, 1 units, the figure's own sizes as we read them) and a
+// link that moves one unit per step. "Memory pressure peaks at 7 activation units when S0 offloading persists through S2";
+// adaptive moves what one step hides, and peaks at 5.
+TEST(OffloadRule, FigureEight) {
+    const std::vector<std::int64_t> a{3, 2, 2, 1};
+    // Full offload: copies follow one another; a subsequence leaves when its whole copy has ended.
+    std::int64_t peak = 0, copied = 0;
+    for (std::size_t step = 0; step < a.size(); ++step) {
+        std::int64_t live = 0, leaves_at = 0;
+        for (std::size_t i = 0; i <= step; ++i) {
+            live += a[i];
+            leaves_at += a[i];  // units that have to go through the link before this one is out
+            if (leaves_at <= copied) live -= a[i];
+        }
+        peak = std::max(peak, live);
+        ++copied;  // the link's unit of this step
+        EXPECT_EQ(live == 7, step == 2);
+    }
+    EXPECT_EQ(peak, 7);
+
+    std::vector<Bytes> units;
+    for (const std::int64_t u : a) units.push_back(Bytes{u});
+    const OffloadAmounts amounts = choose_offload(by_recurrence_in(units, {1_B, 1_B, 1_B, 0_B}, 5_B));
+    ASSERT_TRUE(amounts.feasible);
+    EXPECT_TRUE(amounts.within_windows);
+    EXPECT_EQ(amounts.x, (std::vector<Bytes>{1_B, 1_B, 1_B, 0_B}));
+    EXPECT_EQ(memory_recurrence(0_B, units, amounts.x), (std::vector<Bytes>{3_B, 4_B, 5_B, 5_B}));
+    EXPECT_FALSE(choose_offload(by_recurrence_in(units, {1_B, 1_B, 1_B, 0_B}, 4_B)).within_windows);  // 5 is the least
 }
 
 }  // namespace
