@@ -5,7 +5,8 @@
 namespace sluice {
 
 void fail_check(const char* file, int line, const char* condition, std::string_view message) {
-    throw InternalError(fmt::format("internal error at {}:{}: {} ({}); please report it", file, line, message, condition));
+    throw InternalError(
+        fmt::format("internal error at {}:{}: {} ({}); please report it", file, line, message, condition));
 }
 
 }  // namespace sluice

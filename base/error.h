@@ -1,5 +1,5 @@
-// The kinds of error. Bad input and environment failures throw; a bad schedule is data (diagnostic.h); our own bugs stop
-// in SLUICE_CHECK. Only `main` maps them to exit codes: 2 bad input, 3 environment or bug.
+// The kinds of error. Bad input and environment failures throw; a bad schedule is data (diagnostic.h); our own bugs
+// stop in SLUICE_CHECK. Only `main` maps them to exit codes: 2 bad input, 3 environment or bug.
 #pragma once
 
 #include <stdexcept>
@@ -28,7 +28,7 @@ struct InternalError : std::logic_error {
 }  // namespace sluice
 
 // On in all builds. `message` says which promise was broken.
-#define SLUICE_CHECK(condition, message) \
-    do {                                 \
+#define SLUICE_CHECK(condition, message)                                                 \
+    do {                                                                                 \
         if (!(condition)) ::sluice::fail_check(__FILE__, __LINE__, #condition, message); \
     } while (false)

@@ -3,7 +3,8 @@
 //   Seconds t = 4_GiB / BytesPerSecond{25e9};      // Bytes / BytesPerSecond -> Seconds
 //   double share = t / step;                       // same unit -> plain ratio
 //
-// Integer quantities (Bytes, Tokens) are exact; rates, FLOPs and seconds are doubles. MiB = 2^20 bytes, MB = 10^6 bytes.
+// Integer quantities (Bytes, Tokens) are exact; rates, FLOPs and seconds are doubles. MiB = 2^20 bytes, MB = 10^6
+// bytes.
 #pragma once
 
 #include <compare>
@@ -36,8 +37,8 @@ struct Quantity {
 
 using Bytes = Quantity<struct BytesUnit, std::int64_t>;
 using Tokens = Quantity<struct TokensUnit, std::int64_t>;
-using Flops = Quantity<struct FlopsUnit, double>;             // floating-point operations, a multiply-add counts 2
-using Seconds = Quantity<struct SecondsUnit, double>;         // model and trace time
+using Flops = Quantity<struct FlopsUnit, double>;      // floating-point operations, a multiply-add counts 2
+using Seconds = Quantity<struct SecondsUnit, double>;  // model and trace time
 using BytesPerSecond = Quantity<struct BytesPerSecondUnit, double>;
 using FlopsPerSecond = Quantity<struct FlopsPerSecondUnit, double>;
 

@@ -20,11 +20,11 @@ enum class Lifetime : std::uint8_t {
 
 struct ActivationTensor {
     std::string_view name;
-    double bytes_per_token = 0;          // of the whole layer, before division by the sequence-parallel degree
+    double bytes_per_token = 0;  // of the whole layer, before division by the sequence-parallel degree
     Lifetime lifetime = Lifetime::kForwardBackward;
-    Flops recompute_per_token{};         // GEMM and attention FLOPs to make it again from what precedes it, whole layer
-    Bytes recompute_traffic_per_token{}; // memory traffic likewise
-    std::string_view recomputed_from;    // "" where nothing cheaper than the whole layer gives it
+    Flops recompute_per_token{};  // GEMM and attention FLOPs to make it again from what precedes it, whole layer
+    Bytes recompute_traffic_per_token{};  // memory traffic likewise
+    std::string_view recomputed_from;     // "" where nothing cheaper than the whole layer gives it
 };
 
 // The table for the scenario's inventory: `runtime` is what our runtime saves, `paper` the figures of SPPO Fig. 9, for

@@ -7,12 +7,12 @@ namespace {
 
 // The sizes that every chain is made of, on one rank.
 struct Shape {
-    std::int64_t tokens, shard_tokens;      // of the subsequence; of the rank outside the GEMMs
-    std::int64_t keys;                      // prefix + tokens
+    std::int64_t tokens, shard_tokens;                       // of the subsequence; of the rank outside the GEMMs
+    std::int64_t keys;                                       // prefix + tokens
     std::int64_t hidden, ffn, qkv, queries_width, kv_width;  // last four: of the rank
-    std::int64_t heads, kv_heads, head_dim; // of the rank
-    std::int64_t element;                   // bytes
-    bool gated;                             // SwiGLU
+    std::int64_t heads, kv_heads, head_dim;                  // of the rank
+    std::int64_t element;                                    // bytes
+    bool gated;                                              // SwiGLU
 
     Shape(const Scenario& s, Subsequence sub)
         : tokens(sub.length.value),

@@ -1,13 +1,14 @@
 // The kernels that one rank runs for one subsequence: what a transformer is, in work. Megatron sequence parallelism of
 // degree t: weights are split over t ranks (column-parallel QKV and first MLP GEMM, row-parallel output and second MLP
-// GEMM), everything outside the GEMMs and attention works on 1/t of the tokens. Chains are cut where a collective stands:
+// GEMM), everything outside the GEMMs and attention works on 1/t of the tokens. Chains are cut where a collective
+// stands:
 //
 //   forward   norm1 |all-gather| attention |reduce-scatter| norm2 |all-gather| mlp |reduce-scatter| residual
 //   backward  |all-gather dY, X| mlp_data, then mlp_weight beside |reduce-scatter dX| norm2
 //             |all-gather dY, X| attention_data, then attention_weight beside |reduce-scatter dX| norm1
 //
-// Two all-gathers and two reduce-scatters forward, four and two backward: the gathered inputs are not saved (SPPO section 6,
-// Korthikanti et al. 2022, "Reducing activation recomputation", section 4.2.2).
+// Two all-gathers and two reduce-scatters forward, four and two backward: the gathered inputs are not saved (SPPO
+// section 6, Korthikanti et al. 2022, "Reducing activation recomputation", section 4.2.2).
 #pragma once
 
 #include <vector>
@@ -35,8 +36,8 @@ struct LayerForward {
 };
 
 struct LayerBackward {
-    KernelChain mlp_data;          // second GEMM's data and weight gradients, activation, first GEMM's data gradient
-    KernelChain mlp_weight;        // first GEMM's weight gradient
+    KernelChain mlp_data;    // second GEMM's data and weight gradients, activation, first GEMM's data gradient
+    KernelChain mlp_weight;  // first GEMM's weight gradient
     KernelChain norm2;
     KernelChain attention_data;    // output projection, attention, dK/dV accumulation, QKV data gradient
     KernelChain attention_weight;  // QKV weight gradient
@@ -55,7 +56,7 @@ struct HeadKernels {
 LayerForward layer_forward(const Scenario&, Subsequence);
 LayerBackward layer_backward(const Scenario&, Subsequence);
 HeadKernels head_kernels(const Scenario&, Subsequence);
-KernelChain embedding_forward(const Scenario&, Subsequence);   // partial sums of the vocabulary shard
+KernelChain embedding_forward(const Scenario&, Subsequence);  // partial sums of the vocabulary shard
 KernelChain embedding_backward(const Scenario&, Subsequence);
 
 // Per rank, `parameters` of them on it.

@@ -16,11 +16,12 @@ struct Parameters {
     std::int64_t total() const { return sharded + replicated; }
 };
 
-Parameters layer_parameters(const Scenario&);      // one layer
-Parameters embedding_parameters(const Scenario&);  // token embedding, and position embedding where positions are learned
-Parameters head_parameters(const Scenario&);       // final norm and output projection (a copy when tied and PP > 1)
+Parameters layer_parameters(const Scenario&);  // one layer
+Parameters embedding_parameters(
+    const Scenario&);                         // token embedding, and position embedding where positions are learned
+Parameters head_parameters(const Scenario&);  // final norm and output projection (a copy when tied and PP > 1)
 
-std::int64_t model_parameters(const Scenario&);    // whole model, each parameter once
+std::int64_t model_parameters(const Scenario&);  // whole model, each parameter once
 
 // bf16 weights; fp32 master weights and two AdamW moments; gradients in the accumulators' type.
 Bytes weight_bytes(const Scenario&, std::int64_t parameters);

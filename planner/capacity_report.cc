@@ -30,7 +30,8 @@ std::string kinds(const LivePeak& peak) {
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return peak.by_kind[a] > peak.by_kind[b]; });
     std::string text;
     for (const std::size_t k : order)
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name(static_cast<BufferKind>(k)), format(peak.by_kind[k]));
+        text +=
+            fmt::format("{}{} {}", text.empty() ? "" : ", ", name(static_cast<BufferKind>(k)), format(peak.by_kind[k]));
     return text;
 }
 
@@ -40,12 +41,12 @@ void report_devices(const Scenario& s, const Schedule& folded, const Placement& 
         const ArenaUse& use = placement.device[stage];
         if (use.arena <= s.cluster.gpu.usable() || use.live.op == kNoOp) continue;
         const Op& op = folded.ops[index(use.live.op)];
-        report.push_back(fmt::format("{}: {} of GPU memory needed, {} usable; most live at {}: {}{}",
-                                     ranks_of_stage(s, stage), format(use.arena), format(s.cluster.gpu.usable()),
-                                     describe(op), kinds(use.live),
-                                     use.arena == use.live.bytes
-                                         ? ""
-                                         : fmt::format("; {} unusable between them", format(use.arena - use.live.bytes))));
+        report.push_back(
+            fmt::format("{}: {} of GPU memory needed, {} usable; most live at {}: {}{}", ranks_of_stage(s, stage),
+                        format(use.arena), format(s.cluster.gpu.usable()), describe(op), kinds(use.live),
+                        use.arena == use.live.bytes
+                            ? ""
+                            : fmt::format("; {} unusable between them", format(use.arena - use.live.bytes))));
     }
 }
 
@@ -57,8 +58,9 @@ void report_hosts(const Scenario& s, const Placement& placement, std::vector<std
         Bytes pinned{};
         for (std::size_t r = first; r <= last; ++r) pinned += placement.host[r / sp].arena;
         if (pinned <= s.cluster.host.usable()) continue;
-        report.push_back(fmt::format("node {}: {} of host memory needed for the offloaded activations of ranks {}-{}, {} usable",
-                                     first / per_node, format(pinned), first, last, format(s.cluster.host.usable())));
+        report.push_back(
+            fmt::format("node {}: {} of host memory needed for the offloaded activations of ranks {}-{}, {} usable",
+                        first / per_node, format(pinned), first, last, format(s.cluster.host.usable())));
     }
 }
 

@@ -36,8 +36,8 @@ void StageEmitter::backward(std::int32_t sequence) {
 
 void StageEmitter::backward_subsequence(std::size_t i) {
     const Scratch temporary = scratch(i, Phase::kBackward, false);
-    Value gradient = last() ? Value{{loss_gradient_by_[i]}, {read(loss_gradients_[i])}}
-                            : Value{{received_[i]}, {read(inputs_[i])}};
+    Value gradient =
+        last() ? Value{{loss_gradient_by_[i]}, {read(loss_gradients_[i])}} : Value{{received_[i]}, {read(inputs_[i])}};
     if (!first()) outputs_[i] = add_buffer(BufferKind::kStaging, boundary_bytes(scenario_, subsequences_[i]));
     for (std::size_t r = rows_.size(); r-- > 0;) {
         Row& row = rows_[r];
@@ -80,19 +80,24 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
                                    partial_sums(t.comm, 2, reduced_shard)},
                                   dy.reads));
     const OpId mlp_reduced = reduce_scatter(mlp, t.comm, 2, reduced_shard, bytes);
-    const OpId mlp_weight = compute(kernels.mlp_weight, x.made_by,
-                                    join({read(t.workspace), gradient_access(row)}, x.reads));
-    const OpId norm2 = compute(kernels.norm2, {mlp_reduced},
-                               join({read(weights_), read(unit), read(t.stream, 1, 1), write(t.stream)}, gradient.reads));
+    const OpId mlp_weight =
+        compute(kernels.mlp_weight, x.made_by, join({read(t.workspace), gradient_access(row)}, x.reads));
+    const OpId norm2 =
+        compute(kernels.norm2, {mlp_reduced},
+                join({read(weights_), read(unit), read(t.stream, 1, 1), write(t.stream)}, gradient.reads));
     // attention
     dy = all_gather({{norm2}, {read(t.stream)}}, t.comm, 0, bytes);
     x = gather_input(mlp_weight);
     const AccessMode first_contribution = i + 1 == subsequences_.size() ? AccessMode::kWrite : AccessMode::kAccumulate;
-    const OpId attention =
-        compute(kernels.attention_data, dy.made_by,
-                join({read(weights_), read(unit), read(row.kv, 0, block), {row.dkv, 0, block, first_contribution},
-                      gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)},
-                     dy.reads));
+    const OpId attention = compute(kernels.attention_data, dy.made_by,
+                                   join({read(weights_),
+                                         read(unit),
+                                         read(row.kv, 0, block),
+                                         {row.dkv, 0, block, first_contribution},
+                                         gradient_access(row),
+                                         write(t.workspace),
+                                         partial_sums(t.comm, 2, reduced_shard)},
+                                        dy.reads));
     const OpId attention_reduced = reduce_scatter(attention, t.comm, 2, reduced_shard, bytes);
     compute(kernels.attention_weight, x.made_by,
             join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));
@@ -119,11 +124,15 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
     for (const KernelChain* part : {&kernels.mlp_weight, &kernels.attention_weight}) append(weight, *part, row.layers);
     const AccessMode first_contribution = i + 1 == subsequences_.size() ? AccessMode::kWrite : AccessMode::kAccumulate;
     const Access result = output.value_or(write(t.stream));
-    const OpId data_op =
-        compute(std::move(data), dy.made_by,
-                join({read(weights_), read(unit), read(row.kv, 0, block), {row.dkv, 0, block, first_contribution},
-                      gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, result)},
-                     dy.reads));
+    const OpId data_op = compute(std::move(data), dy.made_by,
+                                 join({read(weights_),
+                                       read(unit),
+                                       read(row.kv, 0, block),
+                                       {row.dkv, 0, block, first_contribution},
+                                       gradient_access(row),
+                                       write(t.workspace),
+                                       partial_sums(t.comm, 2, result)},
+                                      dy.reads));
     const OpId reduced = reduce_scatter(data_op, t.comm, 2, result, bytes, 2 * row.layers);
     compute(std::move(weight), x.made_by,
             join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));

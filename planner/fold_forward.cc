@@ -29,7 +29,8 @@ void StageEmitter::forward(std::int32_t sequence) {
         if (i > 0) send_output(i - 1);
     }
     send_output(n - 1);
-    for (std::size_t r = 0; r < rows_.size(); ++r) out_.units[unit_of_[(n - 1) * rows_.size() + r]].offload_after = last_op_;
+    for (std::size_t r = 0; r < rows_.size(); ++r)
+        out_.units[unit_of_[(n - 1) * rows_.size() + r]].offload_after = last_op_;
 }
 
 // What the stage starts from: the shard received, or the embedding of the rank's tokens.
@@ -63,8 +64,8 @@ void StageEmitter::forward_subsequence(std::size_t i) {
         produced_[i] = value.made_by.front();
 }
 
-// `input`: the residual stream before this layer's first norm, which the layer saves. Returns what the next residual add
-// reads: the reduced output of the MLP and the middle residual in this layer's unit.
+// `input`: the residual stream before this layer's first norm, which the layer saves. Returns what the next residual
+// add reads: the reduced output of the MLP and the middle residual in this layer's unit.
 Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Scratch& t) {
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
@@ -80,11 +81,10 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     Value gathered = all_gather({{norm1}, {read(unit)}}, t.comm, 0, bytes);
 
     const Access stream = write(t.stream);
-    const OpId attention =
-        compute(kernels.attention, gathered.made_by,
-                join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block), write(unit),
-                      write(t.workspace), partial_sums(t.comm, 1, stream)},
-                     gathered.reads));
+    const OpId attention = compute(kernels.attention, gathered.made_by,
+                                   join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block),
+                                         write(unit), write(t.workspace), partial_sums(t.comm, 1, stream)},
+                                        gathered.reads));
     const OpId reduced = reduce_scatter(attention, t.comm, 1, stream, bytes);
 
     const OpId norm2 = compute(kernels.norm2, {reduced}, {read(weights_), read(t.stream), write(unit)});
@@ -104,11 +104,12 @@ Value StageEmitter::forward_stage(std::size_t i, Row& row, Value input, const Sc
     const BufferId unit = row.units[i];
     const Value gathered = all_gather(input, t.comm, 0, bytes, 2 * row.layers);
     KernelChain chain;
-    for (const KernelChain* part : {&kernels.norm1, &kernels.attention, &kernels.norm2, &kernels.mlp, &kernels.residual})
+    for (const KernelChain* part :
+         {&kernels.norm1, &kernels.attention, &kernels.norm2, &kernels.mlp, &kernels.residual})
         append(chain, *part, row.layers);
     const Access stream = last() ? write(t.stream) : write(outputs_[i]);
-    std::vector<Access> accesses{read(weights_),  write(row.kv, block, block), read(row.kv, 0, block),
-                                 write(unit),     write(t.workspace),          partial_sums(t.comm, 1, stream)};
+    std::vector<Access> accesses{read(weights_), write(row.kv, block, block), read(row.kv, 0, block),
+                                 write(unit),    write(t.workspace),          partial_sums(t.comm, 1, stream)};
     const OpId op = compute(std::move(chain), gathered.made_by, join(std::move(accesses), gathered.reads));
     return {{reduce_scatter(op, t.comm, 1, stream, bytes, 2 * row.layers)}, {read(t.stream)}};
 }
@@ -128,19 +129,20 @@ void StageEmitter::loss(std::size_t i, Value stream, const Scratch& t) {
     KernelChain chain;
     if (rows_.front().layer >= 0) chain = layer_forward(scenario_, sub).residual;
     append(chain, kernels.norm, 1);
-    const OpId norm = compute(std::move(chain), stream.made_by,
-                              join({read(weights_), write(loss_gradients_[i])}, stream.reads));
+    const OpId norm =
+        compute(std::move(chain), stream.made_by, join({read(weights_), write(loss_gradients_[i])}, stream.reads));
     const Value gathered = all_gather({{norm}, {read(loss_gradients_[i])}}, t.comm, 0, bytes);
     const AccessMode mode = std::exchange(head_gradient_written_, true) ? AccessMode::kAccumulate : AccessMode::kWrite;
     const Access shard = write(t.stream, 1, 1);
-    std::vector<Access> accesses = join({read(weights_), {head_gradients_, 0, 0, mode}, write(t.workspace),
-                                         partial_sums(t.comm, 1, shard)},
-                                        gathered.reads);
+    std::vector<Access> accesses =
+        join({read(weights_), {head_gradients_, 0, 0, mode}, write(t.workspace), partial_sums(t.comm, 1, shard)},
+             gathered.reads);
     if (scenario_.model.tied_embeddings && first()) accesses.push_back(gradient_access(embedding_row()));
     const OpId loss_op = compute(kernels.loss, gathered.made_by, std::move(accesses));
     const OpId reduced = reduce_scatter(loss_op, t.comm, 1, shard, bytes);
-    loss_gradient_by_[i] = compute(kernels.norm_backward, {reduced},
-                                   {read(weights_), read(t.stream, 1, 1), {loss_gradients_[i], 0, 0, AccessMode::kAccumulate}});
+    loss_gradient_by_[i] =
+        compute(kernels.norm_backward, {reduced},
+                {read(weights_), read(t.stream, 1, 1), {loss_gradients_[i], 0, 0, AccessMode::kAccumulate}});
 }
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
 // The first lowering pass: one training step as a schedule of one rank per stage, nothing offloaded, nothing placed.
 //
 // The ranks of a sequence-parallel group do the same work on different shards, so passes work on one of them ("folded")
-// and unfold_step() copies the result at the end. A folded schedule is valid by itself: a sequence-parallel group has one
-// member in it.
+// and unfold_step() copies the result at the end. A folded schedule is valid by itself: a sequence-parallel group has
+// one member in it.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,9 @@ struct FoldedStep {
     std::vector<Unit> units;             // of a stage in the order in which forward makes them
 };
 
-// Lists per rank, in issue order: receives one subsequence ahead, forward of 0..N-1, sends one subsequence late (so that a
-// slow neighbour does not hold memory up), backward of N-1..0, gradient reductions, optimizer. Sequences one after another.
+// Lists per rank, in issue order: receives one subsequence ahead, forward of 0..N-1, sends one subsequence late (so
+// that a slow neighbour does not hold memory up), backward of N-1..0, gradient reductions, optimizer. Sequences one
+// after another.
 FoldedStep fold_step(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>& layers);
 
 }  // namespace sluice

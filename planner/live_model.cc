@@ -65,7 +65,8 @@ LiveModel::LiveModel(const OffloadedStep& probe, const FoldedStep& whole, std::s
     std::vector<Bytes> change(positions + 1);
     for (const Buffer& buffer : schedule.buffers) {
         const Span span = spans[index(buffer.id)];
-        if (buffer.rank != rank || buffer.space != Space::kDevice || of_unit[index(buffer.id)] || span.first > span.last)
+        if (buffer.rank != rank || buffer.space != Space::kDevice || of_unit[index(buffer.id)] ||
+            span.first > span.last)
             continue;
         change[span.first] += rounded(buffer.bytes);
         change[span.last + 1] -= rounded(buffer.bytes);
@@ -102,7 +103,8 @@ std::vector<Bytes> LiveModel::shares(const std::vector<Bytes>& x) const {
         Bytes& rest = left[unit.subsequence];
         Bytes share = rest;
         if (unit.of_rest < 1) {
-            share = std::min(unit.bytes, Bytes{static_cast<std::int64_t>(unit.of_rest * static_cast<double>(rest.value))});
+            share =
+                std::min(unit.bytes, Bytes{static_cast<std::int64_t>(unit.of_rest * static_cast<double>(rest.value))});
             if (share != unit.bytes) share -= Bytes{share.value % kPlacementAlignment.value};
         }
         rest = unit.of_rest < 1 ? rest - share : x[unit.subsequence];  // the last unit: a new sequence starts over

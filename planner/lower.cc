@@ -27,6 +27,21 @@ void expect_valid(const Schedule& schedule, std::string_view pass) {
                                     diagnostics.front().rule, diagnostics.front().message, diagnostics.size() - 1));
 }
 
+// Ops of a lowered step, at most: per subsequence a rank lists up to 22 per row (a layer, or at stage granularity its
+// stage) and 14 around them.
+std::string too_many_ops(const Scenario& s) {
+    constexpr double kMostOps = 1 << 24;
+    const Policy& p = s.policy;
+    const auto rows = static_cast<double>(p.granularity == Granularity::kLayer ? s.model.layers : p.pp);
+    const double ops = (22 * rows + 14 * static_cast<double>(p.pp)) * static_cast<double>(p.n) *
+                       static_cast<double>(s.batch) * static_cast<double>(p.sp);
+    if (ops <= kMostOps) return {};
+    return fmt::format(
+        "the schedule would have up to {:.0f} million ops, more than the {:.0f} million that are handled; use "
+        "fewer subsequences{}",
+        ops / 1e6, kMostOps / 1e6, p.granularity == Granularity::kLayer ? " or granularity stage" : "");
+}
+
 struct Placed {
     OffloadedStep offloaded;
     Placement placement;
@@ -38,8 +53,9 @@ Placed place(const OffloadContext& context, const Plan& plan) {
     return placed;
 }
 
-// Adaptive amounts answer to live bytes, but the arena may be larger: placement can lose some bytes between buffers. This
-// looks for the largest limit on a stage's live bytes at which its arena fits: down in doubling steps, then halving.
+// Adaptive amounts answer to live bytes, but the arena may be larger: placement can lose some bytes between buffers.
+// This looks for the largest limit on a stage's live bytes at which its arena fits: down in doubling steps, then
+// halving.
 class LimitSearch {
 public:
     explicit LimitSearch(Bytes usable) : usable_(usable), limit_(usable), exceeds_(usable) {}
@@ -103,6 +119,10 @@ Lowered lower_by(const Scenario& scenario, const std::vector<std::vector<Bytes>>
         if (options.progress) options.progress(pass);
     };
     Lowered result;
+    if (std::string reason = too_many_ops(scenario); !reason.empty()) {
+        result.reasons.push_back(std::move(reason));
+        return result;
+    }
     Plan& plan = result.plan;
     begin_pass("partition");
     plan.subsequences = partition_sequence(scenario);
@@ -123,7 +143,8 @@ Lowered lower_by(const Scenario& scenario, const std::vector<std::vector<Bytes>>
         placed = decide_and_place(context, plan);
     }
     for (std::size_t s = 0; s < plan.stages.size(); ++s)
-        if (std::string note = exposure_note(context, s, plan.stages[s]); !note.empty()) plan.notes.push_back(std::move(note));
+        if (std::string note = exposure_note(context, s, plan.stages[s]); !note.empty())
+            plan.notes.push_back(std::move(note));
     FoldedStep& folded = placed.offloaded.step;
     result.reasons = capacity_report(scenario, folded.schedule, placed.placement);
     if (!result.feasible()) return result;

@@ -24,8 +24,9 @@ struct LowerOptions {
 
 struct Lowered {
     Plan plan;
-    Schedule schedule;                 // empty when infeasible
-    std::vector<std::string> reasons;  // why it is infeasible: which kinds exceed which limit, on which rank, at which op
+    Schedule schedule;  // empty when infeasible
+    std::vector<std::string>
+        reasons;  // why it is infeasible: which kinds exceed which limit, on which rank, at which op
     bool feasible() const { return reasons.empty(); }
 };
 

@@ -18,7 +18,8 @@ namespace {
 std::vector<Seconds> compute_times(const OffloadContext& context, std::size_t stage, Phase phase) {
     std::vector<Seconds> times(static_cast<std::size_t>(context.scenario.policy.n));
     for (const Op& op : context.step.schedule.ops) {
-        if (index(op.rank) != stage || op.tag.phase != phase || op.tag.sequence != 0 || op.tag.subsequence < 0) continue;
+        if (index(op.rank) != stage || op.tag.phase != phase || op.tag.sequence != 0 || op.tag.subsequence < 0)
+            continue;
         if (const auto* work = std::get_if<Compute>(&op.work))
             times[static_cast<std::size_t>(op.tag.subsequence)] += compute_time(*work, context.scenario.calibration);
     }
@@ -77,10 +78,10 @@ std::string exposure_note(const OffloadContext& context, std::size_t stage, cons
     for (std::size_t i = 0; i < plan.offloaded.size(); ++i)
         if (plan.offloaded[i] > plan.window[i]) beyond += plan.offloaded[i] - plan.window[i], ++count;
     if (count == 0) return {};
-    return fmt::format("stage {}: the copies of {} of {} subsequences exceed what hides behind compute, by {} in all, "
-                       "about {} exposed each way",
-                       stage, count, plan.offloaded.size(), format(beyond),
-                       format(beyond / shared_d2h(context.scenario.cluster)));
+    return fmt::format(
+        "stage {}: the copies of {} of {} subsequences exceed what hides behind compute, by {} in all, "
+        "about {} exposed each way",
+        stage, count, plan.offloaded.size(), format(beyond), format(beyond / shared_d2h(context.scenario.cluster)));
 }
 
 void decide_offload(const OffloadContext& context, std::size_t stage, Bytes limit, StagePlan& plan) {

@@ -13,9 +13,9 @@ public:
     Level(const OffloadProblem& problem, std::vector<Bytes> base, std::vector<Bytes> cap)
         : problem_(problem), base_(std::move(base)), cap_(std::move(cap)), x_(cap_.size()), fixed_(cap_.size(), 0) {}
 
-    // Lowers the free amounts together to the smallest level that fits, takes one step back wherever that still fits (late
-    // ones first: early ones are out for longer), fixes those that cannot go lower and goes on with the rest: the most
-    // equal amounts among those that fit with the fewest bytes. Requires: fits(cap).
+    // Lowers the free amounts together to the smallest level that fits, takes one step back wherever that still fits
+    // (late ones first: early ones are out for longer), fixes those that cannot go lower and goes on with the rest: the
+    // most equal amounts among those that fit with the fewest bytes. Requires: fits(cap).
     std::vector<Bytes> solve() {
         while (std::find(fixed_.begin(), fixed_.end(), 0) != fixed_.end()) {
             const std::int64_t level = smallest_level();
@@ -53,9 +53,9 @@ private:
         return low;
     }
 
-    // Takes `below` for as many of the latest free amounts as fit together: earlier ones are out whenever later ones are,
-    // so when one cannot go down, none before it can. The changed ones that stay are fixed; at least one is, since `below`
-    // as a whole does not fit.
+    // Takes `below` for as many of the latest free amounts as fit together: earlier ones are out whenever later ones
+    // are, so when one cannot go down, none before it can. The changed ones that stay are fixed; at least one is, since
+    // `below` as a whole does not fit.
     void step_back(const std::vector<Bytes>& below) {
         std::vector<std::size_t> changed;  // latest first
         for (std::size_t i = x_.size(); i-- > 0;)
@@ -96,7 +96,8 @@ private:
         return low;
     }
 
-    // The rest fits at its base: what it may still save is asked from zero up. From a base of zero there is nothing left.
+    // The rest fits at its base: what it may still save is asked from zero up. From a base of zero there is nothing
+    // left.
     void start_from_nothing() {
         for (std::size_t i = 0; i < x_.size(); ++i) {
             if (fixed_[i]) continue;

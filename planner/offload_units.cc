@@ -101,8 +101,9 @@ private:
         op.rank = from_.schedule.buffers[index(unit.buffer)].rank;
         op.lane = {lane, kNoRank};
         op.work = Copy{moved_[u]};
-        op.tag = Tag{phase, unit.sequence, static_cast<std::int32_t>(unit.stage), -1, unit.layer,
-                     static_cast<std::int32_t>(unit.subsequence), -1};
+        op.tag = Tag{phase, unit.sequence, static_cast<std::int32_t>(unit.stage),
+                     -1,    unit.layer,    static_cast<std::int32_t>(unit.subsequence),
+                     -1};
         return op;
     }
 
@@ -119,7 +120,8 @@ private:
         Op op = copy_op(u, LaneKind::kCopyIn, Phase::kBackward);
         SLUICE_CHECK(copy_out_[u] != kNoOp, "a unit leaves before it comes back");
         op.after = {copy_out_[u]};
-        op.accesses = {{out_.parts[u].host, 0, 0, AccessMode::kRead}, {out_.parts[u].reloaded, 0, 0, AccessMode::kWrite}};
+        op.accesses = {{out_.parts[u].host, 0, 0, AccessMode::kRead},
+                       {out_.parts[u].reloaded, 0, 0, AccessMode::kWrite}};
         copy_in_[u] = emit(std::move(op));
     }
 
@@ -132,7 +134,8 @@ private:
         for (const Access& access : old.accesses) {
             const std::uint32_t u = unit_of_buffer_[index(access.buffer)];
             if (u == kNoUnit || moved_[u].value == 0) {
-                op.accesses.push_back({new_buffer_[index(access.buffer)], access.first_block, access.last_block, access.mode});
+                op.accesses.push_back(
+                    {new_buffer_[index(access.buffer)], access.first_block, access.last_block, access.mode});
                 continue;
             }
             const bool forward = op.tag.phase == Phase::kForward;
@@ -161,9 +164,9 @@ private:
     const FoldedStep& from_;
     const std::vector<Bytes>& moved_;
     OffloadedStep out_;
-    std::vector<std::uint32_t> unit_of_buffer_;  // by old buffer
-    std::vector<BufferId> new_buffer_;           // by old buffer
-    std::vector<OpId> new_op_;                   // by old op
+    std::vector<std::uint32_t> unit_of_buffer_;                       // by old buffer
+    std::vector<BufferId> new_buffer_;                                // by old buffer
+    std::vector<OpId> new_op_;                                        // by old op
     std::vector<std::vector<std::uint32_t>> copies_out_, copies_in_;  // units, by old op
     std::vector<std::array<OpId, kLaneKinds>> last_forward_;          // by unit, by lane kind
     std::vector<std::array<bool, kLaneKinds>> waits_;

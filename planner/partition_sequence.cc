@@ -93,7 +93,8 @@ std::vector<std::int64_t> ends_of(const Scenario& s) {
     const Partition& partition = s.policy.partition;
     const std::int64_t tokens = s.sequence.value, n = s.policy.n, step = partition.alignment.value;
     switch (partition.kind) {
-        case PartitionKind::kEqual: return equal_length_ends(tokens, n, step);
+        case PartitionKind::kEqual:
+            return equal_length_ends(tokens, n, step);
         case PartitionKind::kList: {
             std::vector<std::int64_t> ends;
             for (const Tokens length : partition.lengths)
@@ -101,7 +102,8 @@ std::vector<std::int64_t> ends_of(const Scenario& s) {
             return ends;
         }
         case PartitionKind::kFlops:
-        case PartitionKind::kCost: break;
+        case PartitionKind::kCost:
+            break;
     }
     std::vector<std::int64_t> ends = equal_cost_ends(cost_of(s), tokens, n);
     align(ends, tokens, step);

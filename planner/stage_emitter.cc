@@ -71,7 +71,13 @@ BufferId StageEmitter::add_buffer(BufferKind kind, Bytes bytes, bool persistent,
 OpId StageEmitter::emit(Lane lane, Work work, std::vector<OpId> after, std::vector<Access> accesses) {
     std::sort(after.begin(), after.end());
     after.erase(std::unique(after.begin(), after.end()), after.end());
-    Op op{id_at<OpId>(out_.schedule.ops.size()), rank_, lane, std::move(work), std::move(after), std::move(accesses), tag_};
+    Op op{id_at<OpId>(out_.schedule.ops.size()),
+          rank_,
+          lane,
+          std::move(work),
+          std::move(after),
+          std::move(accesses),
+          tag_};
     out_.schedule.ops.push_back(std::move(op));
     return last_op_ = out_.schedule.ops.back().id;
 }
@@ -146,7 +152,8 @@ void StageEmitter::begin_sequence(std::int32_t sequence) {
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t r = 0; r < rows_.size(); ++r) {
             Row& row = rows_[r];
-            row.units.push_back(add_buffer(BufferKind::kActivation, unit_bytes(scenario_, subsequences_[i]) * row.layers));
+            row.units.push_back(
+                add_buffer(BufferKind::kActivation, unit_bytes(scenario_, subsequences_[i]) * row.layers));
             unit_of_[i * rows_.size() + r] = out_.units.size();
             out_.units.push_back({stage_, sequence, i, row.layer, row.units.back(), kNoOp, kNoOp});
         }
@@ -159,7 +166,8 @@ StageEmitter::Scratch StageEmitter::scratch(std::size_t i, Phase phase, bool hol
     Scratch scratch;
     const std::vector<Bytes> blocks(forward ? 2 : 3, gathered);
     if (shards())
-        scratch.comm = add_buffer(BufferKind::kComm, gathered * static_cast<std::int64_t>(blocks.size()), false, blocks);
+        scratch.comm =
+            add_buffer(BufferKind::kComm, gathered * static_cast<std::int64_t>(blocks.size()), false, blocks);
     scratch.stream = add_buffer(BufferKind::kStaging, shard * 2, false, {shard, shard});
     Bytes workspace = forward ? forward_workspace(scenario_, sub) : backward_workspace(scenario_, sub);
     if (holds_loss) workspace = std::max(workspace, loss_workspace(scenario_, sub));
@@ -167,9 +175,9 @@ StageEmitter::Scratch StageEmitter::scratch(std::size_t i, Phase phase, bool hol
     return scratch;
 }
 
-// Notes where the copies of the row's units belong in issue order. A unit leaves behind the next subsequence's forward of
-// the same row and comes back before its backward; the last subsequence has no such window: out when forward ends, back
-// when backward begins.
+// Notes where the copies of the row's units belong in issue order. A unit leaves behind the next subsequence's forward
+// of the same row and comes back before its backward; the last subsequence has no such window: out when forward ends,
+// back when backward begins.
 void StageEmitter::mark_row(std::size_t i, const Row& row, Phase phase, OpId first_op, OpId last_op) {
     const auto r = static_cast<std::size_t>(&row - rows_.data());
     const std::size_t n = subsequences_.size();
@@ -191,12 +199,14 @@ void StageEmitter::optimizer() {
     const Lane collectives{LaneKind::kCollective, kNoRank};
     OpId ready = last_compute_;
     const auto all_reduce = [&](GroupId group, Bytes bytes, std::vector<Access> accesses) {
-        ready = emit(collectives, Collective{CollectiveKind::kAllReduce, group, bytes, 1, 0}, {ready}, std::move(accesses));
+        ready =
+            emit(collectives, Collective{CollectiveKind::kAllReduce, group, bytes, 1, 0}, {ready}, std::move(accesses));
     };
     const std::int64_t pp = scenario_.policy.pp;
     if (shards()) all_reduce(groups_.sequence_parallel[stage_], gradient_bytes(scenario_, replicated_), gradients);
     if (scenario_.model.tied_embeddings && pp > 1 && (first() || last())) {
-        const Access ends = first() ? Access{gradients_, blocks - 1, blocks - 1, AccessMode::kAccumulate} : gradients.back();
+        const Access ends =
+            first() ? Access{gradients_, blocks - 1, blocks - 1, AccessMode::kAccumulate} : gradients.back();
         all_reduce(groups_.tied_ends, gradient_bytes(scenario_, embedding_parameters(scenario_).sharded), {ends});
     }
     for (Access& access : gradients) access.mode = AccessMode::kRead;

@@ -50,8 +50,9 @@ private:
     };
     // Buffers that live for one subsequence in one direction.
     struct Scratch {
-        BufferId comm = kNoBuffer;  // block 0: gathered; 1: partial sums, or in backward gathered inputs; 2: partial sums
-        BufferId stream{};          // the rank's shard: block 0 the residual stream, block 1 (backward) the reduced gradient
+        BufferId comm =
+            kNoBuffer;      // block 0: gathered; 1: partial sums, or in backward gathered inputs; 2: partial sums
+        BufferId stream{};  // the rank's shard: block 0 the residual stream, block 1 (backward) the reduced gradient
         BufferId workspace{};
     };
 
@@ -59,7 +60,8 @@ private:
     BufferId add_buffer(BufferKind, Bytes, bool persistent = false, std::vector<Bytes> blocks = {});
     OpId emit(Lane, Work, std::vector<OpId> after, std::vector<Access> accesses);
     OpId compute(KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
-    // Gathers `value` into a block of `comm`. Without sequence parallelism there is nothing to do and `value` is returned.
+    // Gathers `value` into a block of `comm`. Without sequence parallelism there is nothing to do and `value` is
+    // returned.
     Value all_gather(const Value&, BufferId comm, std::uint32_t block, Bytes bytes, std::uint32_t calls = 1);
     // Where an op writes the partial sums that reduce_scatter() then turns into `target`.
     Access partial_sums(BufferId comm, std::uint32_t block, Access target) const;

@@ -9,9 +9,15 @@ namespace {
 
 TEST(NearestName, SuggestsOnlyWhatCouldHaveBeenMeant) {
     constexpr std::array<std::string_view, 4> keys{"sequence", "batch", "policy", "cluster"};
-    struct Case { std::string_view typed, expected; };
-    for (const Case c : {Case{"sequnce", "sequence"}, {"seqence_", "sequence"}, {"bacth", "batch"}, {"poliy", "policy"},
-                         {"zebra", ""}, {"", ""}})
+    struct Case {
+        std::string_view typed, expected;
+    };
+    for (const Case c : {Case{"sequnce", "sequence"},
+                         {"seqence_", "sequence"},
+                         {"bacth", "batch"},
+                         {"poliy", "policy"},
+                         {"zebra", ""},
+                         {"", ""}})
         EXPECT_EQ(nearest_name(c.typed, keys), c.expected) << c.typed;
 }
 

@@ -1,5 +1,6 @@
-// Runs a fuzz target briefly and repeatably, without a fuzzing engine: every seed file, every truncation of small seeds,
-// and seeded random mutations of them. Link the target with clang's -fsanitize=fuzzer instead for a long campaign.
+// Runs a fuzz target briefly and repeatably, without a fuzzing engine: every seed file, every truncation of small
+// seeds, and seeded random mutations of them. Link the target with clang's -fsanitize=fuzzer instead for a long
+// campaign.
 //
 //   schedule_text_fuzz SEED_FOLDER [ROUNDS]
 #include <cstdint>
@@ -26,17 +27,26 @@ std::string mutate(std::string input, const std::vector<std::string>& seeds, std
     for (std::size_t edits = 1 + below(4); edits > 0; --edits) {
         const std::size_t at = below(input.size() + 1);
         switch (below(6)) {
-            case 0: if (!input.empty()) input[below(input.size())] = static_cast<char>(random()); break;
-            case 1: input.insert(at, 1, static_cast<char>(random())); break;
-            case 2: input.erase(at, below(16)); break;
+            case 0:
+                if (!input.empty()) input[below(input.size())] = static_cast<char>(random());
+                break;
+            case 1:
+                input.insert(at, 1, static_cast<char>(random()));
+                break;
+            case 2:
+                input.erase(at, below(16));
+                break;
             case 3: {
                 const std::string& other = seeds[below(seeds.size())];
                 const std::size_t from = below(other.size() + 1);
                 input.insert(at, other, from, below(64));
                 break;
             }
-            case 4: input.insert(at, "999999999999999999999"); break;
-            default: input.insert(at, input.substr(at, below(64)));
+            case 4:
+                input.insert(at, "999999999999999999999");
+                break;
+            default:
+                input.insert(at, input.substr(at, below(64)));
         }
     }
     return input;

@@ -1,5 +1,5 @@
-// The binary form refuses with InputError or yields a schedule that round-trips through both forms and that verify() and
-// grid_view() can look at, whatever it holds.
+// The binary form refuses with InputError or yields a schedule that round-trips through both forms and that verify()
+// and grid_view() can look at, whatever it holds.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "models/activation_inventory.h"
+#include "models/kernel_cost.h"
 #include "models/model_flops.h"
 #include "models/rank_memory.h"
-#include "models/kernel_cost.h"
 #include "schedule/schedule_text.h"
 #include "schedule/verify.h"
 #include "tests/support/small_scenario.h"
@@ -48,8 +48,8 @@ TEST(Lower, SmallScenariosAreValid) {
         for (const std::int64_t pp : {1, 2, 4})
             for (const std::int64_t n : {1, 2, 3, 7})
                 for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
-                    for (const PlacementPolicy& placement :
-                         {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}}, PlacementPolicy{OffloadRatio{0.3}}}) {
+                    for (const PlacementPolicy& placement : {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}},
+                                                             PlacementPolicy{OffloadRatio{0.3}}}) {
                         Scenario s = small_scenario(sp, pp, n);
                         s.sequence = Tokens{1024};
                         s.policy.granularity = granularity;
@@ -81,8 +81,8 @@ TEST(Lower, OtherModelsAndBatches) {
     }
 }
 
-// The GEMM and attention FLOPs of a lowered step are those of the model: three times forward, nothing lost or doubled by
-// partition, sharding or granularity.
+// The GEMM and attention FLOPs of a lowered step are those of the model: three times forward, nothing lost or doubled
+// by partition, sharding or granularity.
 TEST(Lower, WorkIsTheModels) {
     for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
         for (const std::int64_t n : {1, 5}) {
@@ -164,7 +164,8 @@ TEST(Lower, InfeasibleNamesKindsLimitRanksAndOp) {
     ASSERT_EQ(gpu.reasons.size(), 2U);
     EXPECT_TRUE(gpu.schedule.ops.empty());
     EXPECT_EQ(gpu.reasons[0].rfind("ranks 0-1 (stage 0): ", 0), 0U) << gpu.reasons[0];
-    for (const char* part : {" of GPU memory needed, 40.0 MiB usable; most live at op ", "(backward ", "dkv 16.0 MiB", "kv 8.00 MiB"})
+    for (const char* part :
+         {" of GPU memory needed, 40.0 MiB usable; most live at op ", "(backward ", "dkv 16.0 MiB", "kv 8.00 MiB"})
         EXPECT_NE(gpu.reasons[0].find(part), std::string::npos) << gpu.reasons[0];
 
     Scenario s = small_scenario();
@@ -176,6 +177,18 @@ TEST(Lower, InfeasibleNamesKindsLimitRanksAndOp) {
     EXPECT_NE(host.reasons[0].find("of host memory needed for the offloaded activations of ranks 0-3, 32.0 MiB usable"),
               std::string::npos)
         << host.reasons[0];
+}
+
+TEST(Lower, RefusesSchedulesBeyondItsSize) {
+    Scenario s = small_scenario(2, 2, 65536);
+    s.sequence = Tokens{1 << 20};
+    s.batch = 64;
+    s.policy.granularity = Granularity::kLayer;
+    const Lowered lowered = lower(s);
+    ASSERT_EQ(lowered.reasons.size(), 1U);
+    EXPECT_EQ(lowered.reasons[0],
+              "the schedule would have up to 973 million ops, more than the 17 million that are handled; use fewer "
+              "subsequences or granularity stage");
 }
 
 TEST(Lower, SameInputsSameSchedule) {

@@ -35,7 +35,8 @@ OffloadProblem by_recurrence_in(std::vector<Bytes> activation, std::vector<Bytes
 TEST(OffloadRule, HundredGigabyteExampleIsInfeasible) {
     const auto a = gigabytes({80, 120});
     EXPECT_EQ(memory_recurrence(Bytes{20'000'000'000}, a, gigabytes({0, 0})).back().value, 220'000'000'000);
-    EXPECT_EQ(memory_recurrence(Bytes{20'000'000'000}, a, gigabytes({48, 0})).back().value, 172'000'000'000);  // alpha 0.6
+    EXPECT_EQ(memory_recurrence(Bytes{20'000'000'000}, a, gigabytes({48, 0})).back().value,
+              172'000'000'000);  // alpha 0.6
     const OffloadAmounts amounts =
         choose_offload(by_recurrence(a, gigabytes({48, 0}), Bytes{20'000'000'000}, Bytes{100'000'000'000}));
     EXPECT_FALSE(amounts.feasible);
@@ -57,13 +58,15 @@ TEST(OffloadRule, HundredGigabyteExampleFitsWhenRecut) {
 
 TEST(OffloadRule, AmpleMemoryMovesNothing) {
     const auto a = gigabytes({8, 6, 5, 4});
-    const OffloadAmounts amounts = choose_offload(by_recurrence(a, gigabytes({9, 9, 9, 0}), 0_B, Bytes{23'000'000'000}));
+    const OffloadAmounts amounts =
+        choose_offload(by_recurrence(a, gigabytes({9, 9, 9, 0}), 0_B, Bytes{23'000'000'000}));
     EXPECT_EQ(amounts.x, gigabytes({0, 0, 0, 0}));
 }
 
 TEST(OffloadRule, AmountsAreEqualWhereWindowsAllow) {
     const auto a = gigabytes({8, 6, 5, 4});  // 23 in all; 11 must go: 4 + 4 + 3 by the window of the third
-    const OffloadAmounts amounts = choose_offload(by_recurrence(a, gigabytes({9, 9, 3, 0}), 0_B, Bytes{12'000'000'000}));
+    const OffloadAmounts amounts =
+        choose_offload(by_recurrence(a, gigabytes({9, 9, 3, 0}), 0_B, Bytes{12'000'000'000}));
     ASSERT_TRUE(amounts.feasible);
     EXPECT_EQ(amounts.x, gigabytes({4, 4, 3, 0}));
 }
@@ -129,9 +132,9 @@ TEST(OffloadRule, AgreesWithEnumeration) {
     EXPECT_GT(constrained, 500);
 }
 
-// SPPO Fig. 8: four subsequences whose activations shrink (3, 2, 2, 1 units, the figure's own sizes as we read them) and a
-// link that moves one unit per step. "Memory pressure peaks at 7 activation units when S0 offloading persists through S2";
-// adaptive moves what one step hides, and peaks at 5.
+// SPPO Fig. 8: four subsequences whose activations shrink (3, 2, 2, 1 units, the figure's own sizes as we read them)
+// and a link that moves one unit per step. "Memory pressure peaks at 7 activation units when S0 offloading persists
+// through S2"; adaptive moves what one step hides, and peaks at 5.
 TEST(OffloadRule, FigureEight) {
     const std::vector<std::int64_t> a{3, 2, 2, 1};
     // Full offload: copies follow one another; a subsequence leaves when its whole copy has ended.

@@ -78,7 +78,8 @@ TEST(PartitionSequence, EqualAndList) {
     s.policy.partition.kind = PartitionKind::kEqual;
     std::vector<std::int64_t> lengths;
     for (const Subsequence& cut : partition_sequence(s)) lengths.push_back(cut.length.value);
-    EXPECT_EQ(lengths, (std::vector<std::int64_t>{8, 6, 6}));  // ten pairs over three: the first takes what is left over
+    EXPECT_EQ(lengths,
+              (std::vector<std::int64_t>{8, 6, 6}));  // ten pairs over three: the first takes what is left over
     s.policy.partition.kind = PartitionKind::kList;
     s.policy.partition.lengths = {Tokens{2}, Tokens{14}, Tokens{4}};
     lengths.clear();
@@ -92,9 +93,9 @@ TEST(PartitionSequence, EveryAlignedUnitItsOwnSubsequence) {
     expect_covers(s, partition_sequence(s));
 }
 
-// SPPO Fig. 5: LLaMA-65B at 128K, sizes of a subsequence's activations on one GPU at 32 bytes per token, hidden unit and
-// layer (80 layers over SP 8 x PP 8), read as GiB. Published: 10.59 .. 2.87 for N = 8 and 6.04 .. 1.3 for N = 16. They fit
-// a partition that counts attention as if no mask cut it; the exact causal half gives a flatter one.
+// SPPO Fig. 5: LLaMA-65B at 128K, sizes of a subsequence's activations on one GPU at 32 bytes per token, hidden unit
+// and layer (80 layers over SP 8 x PP 8), read as GiB. Published: 10.59 .. 2.87 for N = 8 and 6.04 .. 1.3 for N = 16.
+// They fit a partition that counts attention as if no mask cut it; the exact causal half gives a flatter one.
 TEST(PartitionSequence, FigureFiveSizes) {
     Scenario s = read_scenario(std::filesystem::path(SLUICE_SOURCE_DIR) / "scenarios/sppo-gpt65b-128k-a100x64.yaml");
     const struct {

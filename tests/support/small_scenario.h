@@ -9,15 +9,15 @@ namespace sluice {
 inline Scenario small_scenario(std::int64_t sp = 2, std::int64_t pp = 2, std::int64_t n = 4) {
     Scenario s;
     s.name = "small";
-    s.model = {"small", 4, 256, 8, 8, 32, 1024, 1024, ActivationFunction::kGelu, Norm::kLayerNorm, Positions::kRope,
-               true, true};
+    s.model = {"small",          4,    256, 8, 8, 32, 1024, 1024, ActivationFunction::kGelu, Norm::kLayerNorm,
+               Positions::kRope, true, true};
     Cluster& c = s.cluster;
     c.name = "small";
     c.nodes = 1;
     c.gpus_per_node = sp * pp;
     c.gpu = {"round", 1_GiB, 0_B, FlopsPerSecond{1e12}, BytesPerSecond{1e12}};
-    c.pcie = {BytesPerSecond{1e9}, BytesPerSecond{1e9}, BytesPerSecond{2e9}, Seconds{1e-6}, 1, BytesPerSecond{1e9},
-              BytesPerSecond{1e9}};
+    c.pcie = {BytesPerSecond{1e9}, BytesPerSecond{1e9}, BytesPerSecond{2e9}, Seconds{1e-6}, 1,
+              BytesPerSecond{1e9}, BytesPerSecond{1e9}};
     c.host = {64_GiB, 0_B, 1, BytesPerSecond{100e9}};
     c.nvlink = {BytesPerSecond{100e9}, Seconds{1e-6}};
     c.network = {0, BytesPerSecond{1e9}, Seconds{1e-6}, false};

@@ -31,8 +31,11 @@ void print_json(const Schedule& schedule, const Diagnostics& diagnostics) {
 int check_verb(const Arguments& arguments) {
     std::string path;
     bool json = false;
-    const Usage usage{"check", "Verifies a schedule and prints every problem (docs/schedule-rules.md has the rules).",
-                      "SCHEDULE", &path, {{"--json", "", "print the result as JSON", nullptr, &json}},
+    const Usage usage{"check",
+                      "Verifies a schedule and prints every problem (docs/schedule-rules.md has the rules).",
+                      "SCHEDULE",
+                      &path,
+                      {{"--json", "", "print the result as JSON", nullptr, &json}},
                       "  sluice check step.schedule\n"
                       "  sluice check tests/golden/schedules/multiplexed.txt --json"};
     if (!parse_arguments(usage, arguments)) return 0;

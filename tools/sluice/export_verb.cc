@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-
 #include <ostream>
 #include <set>
 
@@ -36,7 +35,9 @@ int export_verb(const Arguments& arguments) {
     std::string path, output = "-";
     std::size_t ranks = 0;
     bool no_kernels = false, json = false;
-    const Usage usage{"export", "Turns a trace into Chrome trace-event JSON: open it at https://ui.perfetto.dev.", "TRACE",
+    const Usage usage{"export",
+                      "Turns a trace into Chrome trace-event JSON: open it at https://ui.perfetto.dev.",
+                      "TRACE",
                       &path,
                       {{"-o,--output", "FILE", "where to; - is stdout", &output},
                        {"--ranks", "N", "only the first N ranks (a file of all ranks of a large step can be too much)",

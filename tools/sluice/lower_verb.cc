@@ -17,13 +17,16 @@ namespace sluice {
 int lower_verb(const Arguments& arguments) {
     std::string path, output = "-";
     bool json = false;
-    const Usage usage{"lower", "Writes the schedule of a scenario: what every rank does, in order.", "SCENARIO", &path,
-                      {{"-o,--output", "FILE", "where to; .txt is the text form, anything else binary; - is text on stdout",
-                        &output},
-                       {"--json", "", "print the plan as JSON (to stdout) instead of the schedule", nullptr, &json}},
-                      "  sluice lower scenarios/tiny.yaml\n"
-                      "  sluice lower scenarios/sppo-gpt7b-4m-a100x128.yaml -o step.schedule\n"
-                      "  sluice lower scenarios/tiny.yaml --json"};
+    const Usage usage{
+        "lower",
+        "Writes the schedule of a scenario: what every rank does, in order.",
+        "SCENARIO",
+        &path,
+        {{"-o,--output", "FILE", "where to; .txt is the text form, anything else binary; - is text on stdout", &output},
+         {"--json", "", "print the plan as JSON (to stdout) instead of the schedule", nullptr, &json}},
+        "  sluice lower scenarios/tiny.yaml\n"
+        "  sluice lower scenarios/sppo-gpt7b-4m-a100x128.yaml -o step.schedule\n"
+        "  sluice lower scenarios/tiny.yaml --json"};
     if (!parse_arguments(usage, arguments)) return 0;
     require_writable(output);
 

@@ -33,12 +33,14 @@ constexpr std::array kVerbs{
 };
 
 void print_help(std::FILE* out) {
-    fmt::print(out, "sluice plans and simulates subsequence pipelines for training on very long sequences.\n\n"
-                    "usage: sluice VERB ARGUMENTS      (sluice VERB --help has options and examples)\n\n");
+    fmt::print(out,
+               "sluice plans and simulates subsequence pipelines for training on very long sequences.\n\n"
+               "usage: sluice VERB ARGUMENTS      (sluice VERB --help has options and examples)\n\n");
     for (const Verb& verb : kVerbs) fmt::print(out, "  {:<10}{}\n", verb.name, verb.what);
-    fmt::print(out, "\nexample: sluice simulate scenarios/tiny.yaml\n\n"
-                    "exit codes: 0 yes; 1 the check said no, or the scenario does not fit; 2 bad usage or input; "
-                    "3 the machine failed, or a bug\n");
+    fmt::print(out,
+               "\nexample: sluice simulate scenarios/tiny.yaml\n\n"
+               "exit codes: 0 yes; 1 the check said no, or the scenario does not fit; 2 bad usage or input; "
+               "3 the machine failed, or a bug\n");
 }
 
 int dispatch(int argc, char** argv) {

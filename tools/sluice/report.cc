@@ -61,10 +61,22 @@ std::string kinds_text(const PoolPeak& pool) {
     return text + fmt::format("unused {}", format(pool.arena - pool.live));
 }
 
-constexpr const char* kSummaryKeys[] = {
-    "step_seconds", "tokens_per_second", "tokens_per_gpu_second", "mfu", "bubble_fraction", "bubble_over_work",
-    "exposed_d2h_seconds", "exposed_h2d_seconds", "exposed_comm_seconds", "peak_gpu_bytes", "peak_gpu_rank",
-    "peak_gpu_kinds", "peak_host_bytes_per_node", "offloaded_bytes", "ops", "activities"};
+constexpr const char* kSummaryKeys[] = {"step_seconds",
+                                        "tokens_per_second",
+                                        "tokens_per_gpu_second",
+                                        "mfu",
+                                        "bubble_fraction",
+                                        "bubble_over_work",
+                                        "exposed_d2h_seconds",
+                                        "exposed_h2d_seconds",
+                                        "exposed_comm_seconds",
+                                        "peak_gpu_bytes",
+                                        "peak_gpu_rank",
+                                        "peak_gpu_kinds",
+                                        "peak_host_bytes_per_node",
+                                        "offloaded_bytes",
+                                        "ops",
+                                        "activities"};
 
 void add_prediction(Json& json, const Prediction& p) {
     const StepSummary& summary = p.summary;
@@ -101,8 +113,8 @@ std::string alpha_range(const Plan& plan) {
 
 std::string heading(const Scenario& s) {
     return fmt::format("{}: {}, {} tokens, {} x {} on {}, sp {} (megatron) x pp {}, n {}\n", s.name, s.model.name,
-                       s.sequence.value * s.batch, gpus(s), s.cluster.gpu.name, s.cluster.name, s.policy.sp, s.policy.pp,
-                       s.policy.n);
+                       s.sequence.value * s.batch, gpus(s), s.cluster.gpu.name, s.cluster.name, s.policy.sp,
+                       s.policy.pp, s.policy.n);
 }
 
 std::string lanes_text(const StepSummary& summary) {
@@ -132,8 +144,8 @@ std::string memory_text(const StepSummary& summary) {
         text += fmt::format("  GPU memory       {} of {} on rank {}, most live at op {}: {}\n", format(pool->arena),
                             format(pool->capacity), pool->owner, index(pool->op), kinds_text(*pool));
     if (const PoolPeak* pool = largest(summary.host_peaks))
-        text += fmt::format("  host memory      {} of {} pinned on node {}\n", format(pool->arena), format(pool->capacity),
-                            pool->owner);
+        text += fmt::format("  host memory      {} of {} pinned on node {}\n", format(pool->arena),
+                            format(pool->capacity), pool->owner);
     return text;
 }
 
@@ -169,25 +181,35 @@ std::string prediction_text(const Prediction& p) {
                         rate.tokens_per_second, rate.tokens_per_gpu_second, 100 * rate.mfu);
     text += lanes_text(p.summary) + memory_text(p.summary);
     text += fmt::format("  offloaded        {} in all{}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
-    text += fmt::format("  schedule         {} ops, {} activities; lowered in {:.2f} s, verified in {:.2f} s, replayed in {:.2f} s\n",
-                        p.summary.ops, p.simulation->activities, p.wall.lower, p.wall.verify, p.wall.replay);
+    text += fmt::format(
+        "  schedule         {} ops, {} activities; lowered in {:.2f} s, verified in {:.2f} s, replayed in {:.2f} s\n",
+        p.summary.ops, p.simulation->activities, p.wall.lower, p.wall.verify, p.wall.replay);
     for (const std::string& note : p.lowered.plan.notes) text += "  note             " + note + "\n";
     return text;
 }
 
 std::string trace_json(const Trace& trace, const StepSummary& summary) {
-    Json json{{"producer", trace.provenance.producer}, {"scenario", trace.provenance.scenario},
+    Json json{{"producer", trace.provenance.producer},
+              {"scenario", trace.provenance.scenario},
               {"schedule_fingerprint", trace.provenance.schedule_fingerprint},
-              {"calibration", trace.provenance.calibration}, {"hardware", trace.provenance.hardware},
-              {"omissions", trace.provenance.omissions}, {"step_seconds", summary.step.value}, {"ops", summary.ops},
-              {"bubble_fraction", summary.bubble.of_step}, {"bubble_over_work", summary.bubble.of_work}};
+              {"calibration", trace.provenance.calibration},
+              {"hardware", trace.provenance.hardware},
+              {"omissions", trace.provenance.omissions},
+              {"step_seconds", summary.step.value},
+              {"ops", summary.ops},
+              {"bubble_fraction", summary.bubble.of_step},
+              {"bubble_over_work", summary.bubble.of_work}};
     json["ranks"] = Json::array();
     for (const LaneTime& t : summary.lanes)
-        json["ranks"].push_back({{"rank", index(t.rank)}, {"work_seconds", t.work.value}, {"warm_up_seconds", t.warm_up.value},
-                                 {"bubble_seconds", t.bubble.value}, {"exposed_d2h_seconds", t.exposed_d2h.value},
+        json["ranks"].push_back({{"rank", index(t.rank)},
+                                 {"work_seconds", t.work.value},
+                                 {"warm_up_seconds", t.warm_up.value},
+                                 {"bubble_seconds", t.bubble.value},
+                                 {"exposed_d2h_seconds", t.exposed_d2h.value},
                                  {"exposed_h2d_seconds", t.exposed_h2d.value},
                                  {"exposed_comm_seconds", t.exposed_comm.value},
-                                 {"memory_wait_seconds", t.memory_wait.value}, {"drain_seconds", t.drain.value}});
+                                 {"memory_wait_seconds", t.memory_wait.value},
+                                 {"drain_seconds", t.drain.value}});
     json["kernel_seconds"] = Json::object();
     for (const LabelTime& label : summary.kernels) json["kernel_seconds"][label.label] = label.time.value;
     return json.dump(2);
@@ -197,7 +219,8 @@ std::string trace_text(const Trace& trace, const StepSummary& summary) {
     const Provenance& from = trace.provenance;
     std::string text = fmt::format("{} of {} (schedule {}), {}, calibration {}\n", from.producer, from.scenario,
                                    from.schedule_fingerprint, from.hardware, from.calibration);
-    text += fmt::format("  step             {}, {} ops, {} ranks\n", format(summary.step), summary.ops, summary.lanes.size());
+    text += fmt::format("  step             {}, {} ops, {} ranks\n", format(summary.step), summary.ops,
+                        summary.lanes.size());
     text += lanes_text(summary) + memory_text(summary);
     for (const std::string& omission : from.omissions) text += "  not modelled     " + omission + "\n";
     return text;

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/error.h"
@@ -35,8 +34,10 @@ int show_trace(const std::string& path, bool json) {
 }
 
 void print_counts(const Schedule& schedule) {
-    nlohmann::ordered_json json{{"ranks", schedule.ranks.size()}, {"groups", schedule.groups.size()},
-                                {"buffers", schedule.buffers.size()}, {"ops", schedule.ops.size()}};
+    nlohmann::ordered_json json{{"ranks", schedule.ranks.size()},
+                                {"groups", schedule.groups.size()},
+                                {"buffers", schedule.buffers.size()},
+                                {"ops", schedule.ops.size()}};
     nlohmann::ordered_json lanes = nlohmann::ordered_json::object();
     for (const LaneKind kind : {LaneKind::kCompute, LaneKind::kCopyOut, LaneKind::kCopyIn, LaneKind::kCollective,
                                 LaneKind::kSend, LaneKind::kReceive}) {
@@ -54,14 +55,18 @@ int show_verb(const Arguments& arguments) {
     std::string path;
     bool grid = false, json = false;
     GridOptions options;
-    const Usage usage{"show", "Prints a schedule in the text form or as a grid, or the summary of a trace.", "FILE", &path,
-                      {{"--grid", "", "ranks x lanes against steps of an idealised run; problems are marked", nullptr, &grid},
-                       {"--columns", "N", "widest grid to print (160)", nullptr, nullptr, &options.max_columns},
-                       {"--ranks", "N", "most ranks in a grid (32)", nullptr, nullptr, &options.max_ranks},
-                       {"--json", "", "counts of a schedule, or a trace's summary, as JSON", nullptr, &json}},
-                      "  sluice show step.schedule --grid\n"
-                      "  sluice show step.trace\n"
-                      "  sluice show tests/golden/schedules/multiplexed.txt --grid --columns 80"};
+    const Usage usage{
+        "show",
+        "Prints a schedule in the text form or as a grid, or the summary of a trace.",
+        "FILE",
+        &path,
+        {{"--grid", "", "ranks x lanes against steps of an idealised run; problems are marked", nullptr, &grid},
+         {"--columns", "N", "widest grid to print (160)", nullptr, nullptr, &options.max_columns},
+         {"--ranks", "N", "most ranks in a grid (32)", nullptr, nullptr, &options.max_ranks},
+         {"--json", "", "counts of a schedule, or a trace's summary, as JSON", nullptr, &json}},
+        "  sluice show step.schedule --grid\n"
+        "  sluice show step.trace\n"
+        "  sluice show tests/golden/schedules/multiplexed.txt --grid --columns 80"};
     if (!parse_arguments(usage, arguments)) return 0;
     if (is_trace(path)) {
         if (grid) throw InputError(fmt::format("{}: a trace has no grid; sluice export draws it", path));

@@ -36,10 +36,10 @@ Lowered obtain(const Scenario& scenario, const std::string& schedule_path, Progr
     Lowered given;
     given.schedule = read_schedule(schedule_path);
     if (static_cast<std::int64_t>(given.schedule.ranks.size()) > scenario.cluster.gpus())
-        throw InputError(fmt::format("{}: {} ranks, but cluster {} has {} GPUs", schedule_path, given.schedule.ranks.size(),
-                                     scenario.cluster.name, scenario.cluster.gpus()));
-    given.plan.notes.push_back(fmt::format("the schedule is that of {}; rates take it for a step of {} tokens", schedule_path,
-                                           scenario.sequence.value * scenario.batch));
+        throw InputError(fmt::format("{}: {} ranks, but cluster {} has {} GPUs", schedule_path,
+                                     given.schedule.ranks.size(), scenario.cluster.name, scenario.cluster.gpus()));
+    given.plan.notes.push_back(fmt::format("the schedule is that of {}; rates take it for a step of {} tokens",
+                                           schedule_path, scenario.sequence.value * scenario.batch));
     return given;
 }
 
@@ -74,8 +74,9 @@ Outcome run(const Scenario& scenario, const std::string& schedule_path) {
 
     SimulateOptions options;
     if (progress.active()) options.progress = [&](double fraction) { progress.show("replay", fraction); };
-    Simulation simulation = timed(
-        out.wall.replay, [&] { return simulate(out.lowered.schedule, scenario.cluster, scenario.calibration, options); });
+    Simulation simulation = timed(out.wall.replay, [&] {
+        return simulate(out.lowered.schedule, scenario.cluster, scenario.calibration, options);
+    });
     out.problems = simulation.stuck;
     if (out.problems.empty()) out.simulation = std::move(simulation);
     return out;
@@ -97,15 +98,18 @@ int print_refusal(const Scenario& scenario, Outcome& out, bool json) {
 int simulate_verb(const Arguments& arguments) {
     std::string path, schedule_path, trace_path;
     bool json = false;
-    const Usage usage{"simulate", "Lowers, verifies and replays a scenario and prints what one training step costs.",
-                      "SCENARIO", &path,
-                      {{"--schedule", "FILE", "replay this schedule on the scenario's cluster instead of lowering one",
-                        &schedule_path},
-                       {"--trace", "FILE", "write the predicted trace (sluice export turns it into a picture)", &trace_path},
-                       {"--json", "", "print the summary as JSON (docs/command.md explains the keys)", nullptr, &json}},
-                      "  sluice simulate scenarios/tiny.yaml\n"
-                      "  sluice simulate scenarios/sppo-gpt7b-4m-a100x128.yaml --json --trace step.trace\n"
-                      "  sluice simulate scenarios/tiny.yaml --schedule mine.txt"};
+    const Usage usage{
+        "simulate",
+        "Lowers, verifies and replays a scenario and prints what one training step costs.",
+        "SCENARIO",
+        &path,
+        {{"--schedule", "FILE", "replay this schedule on the scenario's cluster instead of lowering one",
+          &schedule_path},
+         {"--trace", "FILE", "write the predicted trace (sluice export turns it into a picture)", &trace_path},
+         {"--json", "", "print the summary as JSON (docs/command.md explains the keys)", nullptr, &json}},
+        "  sluice simulate scenarios/tiny.yaml\n"
+        "  sluice simulate scenarios/sppo-gpt7b-4m-a100x128.yaml --json --trace step.trace\n"
+        "  sluice simulate scenarios/tiny.yaml --schedule mine.txt"};
     if (!parse_arguments(usage, arguments)) return 0;
     if (trace_path == "-") throw InputError("sluice simulate: --trace -: the summary goes to stdout, expected a file");
     if (!trace_path.empty()) require_writable(trace_path);

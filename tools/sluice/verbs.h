@@ -1,5 +1,5 @@
-// The verbs of the command. Each takes its own arguments and returns the exit code: 0 yes, 1 the check said no. Bad usage or
-// input and failures of the machine throw; main() turns them into 2 and 3.
+// The verbs of the command. Each takes its own arguments and returns the exit code: 0 yes, 1 the check said no. Bad
+// usage or input and failures of the machine throw; main() turns them into 2 and 3.
 #pragma once
 
 #include <string>
