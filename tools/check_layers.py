@@ -29,7 +29,6 @@ MAY_INCLUDE["tools"] = set(MAY_INCLUDE)
 THIRD_PARTY = {
     "fmt/": set(MAY_INCLUDE),
     "google/protobuf/": {"schedule", "traces"},
-    "boost/": {"schedule", "planner"},
     "nlohmann/": {"traces", "scenarios", "tools"},
     "yaml-cpp/": {"scenarios"},
     "simgrid/": {"sim"},
