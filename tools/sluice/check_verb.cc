@@ -51,7 +51,7 @@ int check_verb(const Arguments& arguments) {
         fmt::print("{}: valid, {} ranks, {} ops, {} buffers\n", path, schedule.ranks.size(), schedule.ops.size(),
                    schedule.buffers.size());
     else
-        fmt::print("{}: {} problems\n", path, diagnostics.size());
+        fmt::print("{}: {} problem{}\n", path, diagnostics.size(), diagnostics.size() == 1 ? "" : "s");
     return diagnostics.empty() ? 0 : 1;
 }
 

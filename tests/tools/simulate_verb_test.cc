@@ -1,0 +1,207 @@
+// sluice simulate: the machine-readable summary is a contract, so its keys are listed here once more.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/tools/derived_scenario.h"
+#include "tests/tools/run_sluice.h"
+#include "tests/tools/temporary_folder.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::json;
+using Names = std::set<std::string>;
+
+const Names kNumbers{"step_seconds",
+                     "tokens_per_second",
+                     "tokens_per_gpu_second",
+                     "mfu",
+                     "bubble_fraction",
+                     "bubble_over_work",
+                     "exposed_d2h_seconds",
+                     "exposed_h2d_seconds",
+                     "exposed_comm_seconds",
+                     "peak_gpu_bytes",
+                     "peak_gpu_rank",
+                     "peak_host_bytes_per_node",
+                     "offloaded_bytes",
+                     "ops",
+                     "activities"};
+const Names kOthers{"feasible", "reasons", "peak_gpu_kinds", "wall_seconds", "plan", "notes"};
+
+Names keys(const Json& object) {
+    Names found;
+    for (const auto& item : object.items()) found.insert(item.key());
+    return found;
+}
+
+Names all_keys() {
+    Names all = kNumbers;
+    all.insert(kOthers.begin(), kOthers.end());
+    return all;
+}
+
+Json simulate_json(const std::string& arguments, int code = 0) {
+    const Finished got = run_sluice("simulate " + arguments + " --json");
+    EXPECT_EQ(got.code, code) << arguments << "\n" << got.err;
+    EXPECT_EQ(got.err, "") << arguments;
+    return Json::parse(got.out);
+}
+
+TEST(SimulateVerb, JsonHasTheKeysOfTheContract) {
+    const Json json = simulate_json("scenarios/tiny.yaml");
+    EXPECT_EQ(keys(json), all_keys());
+    EXPECT_EQ(json["feasible"], true);
+    EXPECT_EQ(json["reasons"], Json::array());
+    for (const std::string& key : kNumbers) {
+        EXPECT_TRUE(json[key].is_number()) << key;
+        EXPECT_GE(json[key].get<double>(), 0) << key;
+    }
+    EXPECT_EQ(keys(json["wall_seconds"]), (Names{"lower", "verify", "replay"}));
+    for (const auto& item : json["wall_seconds"].items()) EXPECT_TRUE(item.value() > 0) << item.key();
+    EXPECT_EQ(keys(json["plan"]), (Names{"sp", "sp_kind", "pp", "dp", "n", "lengths", "alpha"}));
+}
+
+TEST(SimulateVerb, NumbersOfTheSummaryAgreeWithOneAnother) {
+    const Json json = simulate_json("scenarios/tiny.yaml");
+    const double step = json["step_seconds"];
+    EXPECT_GT(step, 0);
+    EXPECT_DOUBLE_EQ(json["tokens_per_second"].get<double>(), 16384 / step);
+    EXPECT_DOUBLE_EQ(json["tokens_per_gpu_second"].get<double>(), 16384 / step / 4);
+    EXPECT_GT(json["mfu"].get<double>(), 0);
+    EXPECT_LT(json["mfu"].get<double>(), 1);
+    // the same seconds, against the whole step and against the work alone
+    EXPECT_LT(json["bubble_fraction"].get<double>(), json["bubble_over_work"].get<double>());
+    EXPECT_LT(json["exposed_d2h_seconds"].get<double>() + json["exposed_h2d_seconds"].get<double>() +
+                  json["exposed_comm_seconds"].get<double>(),
+              step);
+
+    std::int64_t sum = 0;
+    for (const auto& item : json["peak_gpu_kinds"].items()) sum += item.value().get<std::int64_t>();
+    EXPECT_EQ(json["peak_gpu_bytes"].get<std::int64_t>(), sum);
+    EXPECT_LT(json["peak_gpu_rank"].get<int>(), 4);
+    // what is offloaded passes through pinned memory of one of two nodes, once per step
+    EXPECT_GT(json["offloaded_bytes"].get<std::int64_t>(), 0);
+    EXPECT_LE(json["peak_host_bytes_per_node"].get<std::int64_t>(), json["offloaded_bytes"].get<std::int64_t>());
+    EXPECT_GE(2 * json["peak_host_bytes_per_node"].get<std::int64_t>(), json["offloaded_bytes"].get<std::int64_t>());
+}
+
+TEST(SimulateVerb, PlanSaysWhatWasDecided) {
+    const Json plan = simulate_json("scenarios/tiny.yaml")["plan"];
+    EXPECT_EQ(plan["sp"], 2);
+    EXPECT_EQ(plan["sp_kind"], "megatron");
+    EXPECT_EQ(plan["pp"], 2);
+    EXPECT_EQ(plan["dp"], 1);
+    EXPECT_EQ(plan["n"], 8);
+    ASSERT_EQ(plan["lengths"].size(), 8U);
+    std::int64_t tokens = 0;
+    for (const Json& length : plan["lengths"]) tokens += length.get<std::int64_t>();
+    EXPECT_EQ(tokens, 16384);
+    ASSERT_EQ(plan["alpha"].size(), 2U);  // a row per stage
+    for (const Json& row : plan["alpha"]) {
+        ASSERT_EQ(row.size(), 8U);
+        for (const Json& alpha : row) EXPECT_TRUE(alpha >= 0 && alpha <= 1) << alpha;
+        EXPECT_EQ(row.back(), 0) << "the copy of the last subsequence has no window";
+    }
+}
+
+TEST(SimulateVerb, LittleMemoryIsAnAnswerNotAnError) {
+    const TemporaryFolder folder;
+    const std::string path =
+        write_scenario(folder, replaced(tiny_text(), "cluster: tiny", "cluster: {use: tiny, gpu_memory: 60 MiB}"));
+    const Json json = simulate_json(path, 1);
+    EXPECT_EQ(keys(json), all_keys());
+    EXPECT_EQ(json["feasible"], false);
+    for (const std::string& key : kNumbers) EXPECT_TRUE(json[key].is_null()) << key << " " << json[key];
+    EXPECT_TRUE(json["peak_gpu_kinds"].is_null());
+    ASSERT_FALSE(json["reasons"].empty());
+    // names the limit, a kind that is too large and where
+    const std::string reasons = json["reasons"].dump();
+    EXPECT_NE(reasons.find("52.0 MiB"), std::string::npos) << reasons;
+    EXPECT_NE(reasons.find("optimizer"), std::string::npos) << reasons;
+    EXPECT_NE(reasons.find("ranks 0-1 (stage 0)"), std::string::npos) << reasons;
+
+    const Finished text = run_sluice("simulate " + path);
+    EXPECT_EQ(text.code, 1);
+    EXPECT_NE(text.out.find("does not fit"), std::string::npos) << text.out;
+    for (const Json& reason : json["reasons"])
+        EXPECT_NE(text.out.find(reason.get<std::string>()), std::string::npos) << text.out;
+
+    const Finished lowered = run_sluice("lower " + path + " -o " + (folder / "x.txt"));
+    EXPECT_EQ(lowered.code, 1);
+    EXPECT_EQ(folder.names(), (std::vector<std::string>{"derived.yaml"}));
+}
+
+TEST(SimulateVerb, AmpleMemoryMovesNothing) {
+    const TemporaryFolder folder;
+    const std::string path =
+        write_scenario(folder, replaced(tiny_text(), "cluster: tiny", "cluster: {use: tiny, gpu_memory: 8 GiB}"));
+    const Json json = simulate_json(path);
+    EXPECT_EQ(json["offloaded_bytes"], 0);
+    EXPECT_EQ(json["peak_host_bytes_per_node"], 0);
+    for (const Json& row : json["plan"]["alpha"])
+        for (const Json& alpha : row) EXPECT_EQ(alpha, 0);
+    EXPECT_EQ(json["exposed_d2h_seconds"], 0);
+    EXPECT_EQ(json["exposed_h2d_seconds"], 0);
+}
+
+TEST(SimulateVerb, TextSaysTheSameForPeople) {
+    const Finished got = run_sluice("simulate scenarios/tiny.yaml");
+    EXPECT_EQ(got.code, 0);
+    EXPECT_EQ(got.err, "") << "no progress in a pipe";
+    for (const char* part : {"tiny", "16384 tokens", "step ", "tokens/s", "MFU", "bubble", "GPU memory", "host memory",
+                             "offloaded", "alpha", "ops"})
+        EXPECT_NE(got.out.find(part), std::string::npos) << part << "\n" << got.out;
+    EXPECT_EQ(got.out.find("nan"), std::string::npos) << got.out;
+}
+
+TEST(SimulateVerb, ProgressIsShownOnATerminalAndCleared) {
+    const Finished got = run_sluice("simulate scenarios/tiny.yaml", {.terminal = true});
+    EXPECT_EQ(got.code, 0);
+    EXPECT_NE(got.err.find("lower"), std::string::npos);
+    EXPECT_NE(got.err.find("verify"), std::string::npos);
+    EXPECT_EQ(got.err.find('\n'), std::string::npos) << "one line, rewritten in place";
+    EXPECT_TRUE(got.err.ends_with("\r\x1b[K")) << "nothing of it stays";
+}
+
+TEST(SimulateVerb, ScheduleFromAFileTakesTheSameStep) {
+    const TemporaryFolder folder;
+    const Json whole = simulate_json("scenarios/tiny.yaml");
+    for (const std::string name : {"x.txt", "x.schedule"}) {
+        ASSERT_EQ(run_sluice("lower scenarios/tiny.yaml -o " + (folder / name)).code, 0);
+        const Json given = simulate_json("scenarios/tiny.yaml --schedule " + (folder / name));
+        for (const std::string& key : kNumbers) EXPECT_EQ(given[key], whole[key]) << name << " " << key;
+        EXPECT_EQ(given["peak_gpu_kinds"], whole["peak_gpu_kinds"]);
+        EXPECT_EQ(given["plan"]["alpha"], Json::array()) << "a schedule has no plan";
+        EXPECT_EQ(given["notes"].size(), 1U);
+    }
+}
+
+TEST(SimulateVerb, BrokenScheduleFromAFileIsRefusedWithItsRules) {
+    const std::string arguments = "scenarios/tiny.yaml --schedule tests/golden/invalid/overlap.txt";
+    const Json json = simulate_json(arguments, 1);
+    EXPECT_EQ(json["feasible"], false);
+    ASSERT_EQ(json["reasons"].size(), 1U);
+    EXPECT_TRUE(json["reasons"][0].get<std::string>().starts_with("overlap: op ")) << json["reasons"];
+    EXPECT_TRUE(json["step_seconds"].is_null());
+
+    const Finished text = run_sluice("simulate " + arguments);
+    EXPECT_EQ(text.code, 1);
+    EXPECT_EQ(text.out, "");
+    EXPECT_EQ(text.err, json["reasons"][0].get<std::string>() + "\n");
+}
+
+TEST(SimulateVerb, ScheduleWithMoreRanksThanGpusIsWrongInput) {
+    const TemporaryFolder folder;
+    const std::string one_node = write_scenario(
+        folder, replaced(replaced(tiny_text(), "cluster: tiny", "cluster: {use: tiny, nodes: 1}"), "pp: 2", "pp: 1"));
+    const Finished got = run_sluice("simulate " + one_node + " --schedule tests/golden/schedules/multiplexed.txt");
+    EXPECT_EQ(run_sluice("simulate " + one_node + " --schedule tests/golden/sim/all_gather.txt").code, 2);
+    EXPECT_EQ(got.code, 0) << got.err;  // two ranks on two GPUs
+}
+
+}  // namespace
+}  // namespace sluice

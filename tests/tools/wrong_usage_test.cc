@@ -1,0 +1,92 @@
+// Everything the command refuses, with its whole message.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "tests/support/golden_file.h"
+#include "tests/tools/run_sluice.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kWrong[] = {
+    "simulat",
+    "frobnicate",
+    "simulate",
+    "lower",
+    "check",
+    "show",
+    "export",
+    "simulate missing.yaml",
+    "lower missing.yaml",
+    "check missing.txt",
+    "show missing.txt",
+    "export missing.trace",
+    "simulate scenarios",
+    "check .",
+    "simulate scenarios/tiny.yaml --jsn",
+    "simulate --frobnicate scenarios/tiny.yaml",
+    "simulate scenarios/tiny.yaml scenarios/tiny.yaml",
+    "lower scenarios/tiny.yaml -o",
+    "simulate scenarios/tiny.yaml --schedule missing.txt",
+    "simulate scenarios/tiny.yaml --schedule scenarios/tiny.yaml",
+    "simulate scenarios/tiny.yaml --schedule tests/golden/sim/all_gather.txt --trace -",
+    "simulate scenarios/tiny.yaml --trace /dev/null",
+    "lower scenarios/tiny.yaml -o /dev/null",
+    "show tests/golden/schedules/two_stages.txt --columns 0",
+    "show tests/golden/schedules/two_stages.txt --columns -5",
+    "show tests/golden/schedules/two_stages.txt --columns wide",
+    "show tests/golden/schedules/two_stages.txt --columns 99999999999999999999",
+    "show tests/golden/traces/example.sltrace --grid",
+    "export tests/golden/traces/example.sltrace --ranks -1",
+    "export tests/golden/traces/example.sltrace --json",
+    "export tests/golden/schedules/two_stages.txt",
+    "export tests/golden/schedules_binary/two_stages.sched",
+    "check scenarios/tiny.yaml",
+    "check tests/golden/traces/example.sltrace",
+    "simulate tests/golden/schedules_binary/two_stages.sched",
+    "simulate tests/golden/scenarios/wrong/key-unknown.yaml",
+    "lower tests/golden/scenarios/wrong/number-nan.yaml --json",
+    "simulate tests/golden/scenarios/wrong/number-2-to-the-63.yaml --json",
+};
+
+TEST(WrongUsage, ExitsWithTwoAndOneLineThatSaysWhy) {
+    std::string transcript;
+    for (const std::string command : kWrong) {
+        const Finished got = run_sluice(command);
+        EXPECT_EQ(got.code, 2) << command;
+        EXPECT_EQ(got.out, "") << command;
+        EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << command << "\n" << got.err;
+        EXPECT_TRUE(got.err.ends_with('\n')) << command;
+        transcript += "$ sluice " + command + "\n" + got.err;
+    }
+    expect_golden("tools/wrong_usage.txt", transcript);
+}
+
+// The reader's own tests have the messages; here every tenth file passes through the command.
+TEST(WrongUsage, WrongScenariosEndTheSameWay) {
+    std::set<std::string> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(golden_path("scenarios/wrong")))
+        if (entry.path().extension() == ".yaml") paths.insert(entry.path().string());
+    ASSERT_GE(paths.size(), 15U);
+    std::size_t position = 0;
+    for (const std::string& path : paths) {
+        if (position++ % 10 != 0) continue;
+        const Finished got = run_sluice({"simulate", path, "--json"});
+        EXPECT_EQ(got.code, 2) << path;
+        EXPECT_EQ(got.out, "") << path;
+        EXPECT_EQ(std::count(got.err.begin(), got.err.end(), '\n'), 1) << path << "\n" << got.err;
+    }
+}
+
+TEST(WrongUsage, NoVerbPrintsTheHelpAndFails) {
+    const Finished got = run_sluice("");
+    EXPECT_EQ(got.code, 2);
+    EXPECT_EQ(got.out, run_sluice("--help").out);
+}
+
+}  // namespace
+}  // namespace sluice
