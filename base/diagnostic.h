@@ -9,7 +9,7 @@
 namespace sluice {
 
 struct Diagnostic {
-    std::string rule;             // stable id, for instance "receive-without-send"; listed in docs/schedule.md
+    std::string rule;             // stable id, for instance "receive-without-send"; listed in docs/schedule-rules.md
     OpId op = kNoOp;              // the op to mark, or kNoOp
     BufferId buffer = kNoBuffer;  // the buffer concerned, or kNoBuffer
     std::string message;          // one line: the thing, what was got, what was expected

@@ -142,12 +142,12 @@ Lowered lower_by(const Scenario& scenario, const std::vector<std::vector<Bytes>>
     } else {
         placed = decide_and_place(context, plan);
     }
-    for (std::size_t s = 0; s < plan.stages.size(); ++s)
-        if (std::string note = exposure_note(context, s, plan.stages[s]); !note.empty())
-            plan.notes.push_back(std::move(note));
     FoldedStep& folded = placed.offloaded.step;
     result.reasons = capacity_report(scenario, folded.schedule, placed.placement);
     if (!result.feasible()) return result;
+    for (std::size_t s = 0; s < plan.stages.size(); ++s)
+        if (std::string note = exposure_note(context, s, plan.stages[s]); !note.empty())
+            plan.notes.push_back(std::move(note));
     expect_valid(folded.schedule, "placement");
 
     begin_pass("unfold");

@@ -16,7 +16,7 @@ struct GemmPoint {
     FlopsPerSecond rate{};
 };
 
-// Attention by queries of the call and keys it attends to; FLOPs are the unmasked ones (models/attention_flops.h).
+// Attention by queries of the call and keys it attends to; FLOPs are the unmasked ones (models/kernel_cost.h).
 struct AttentionPoint {
     std::int64_t queries = 0, keys = 0;  // tokens; the points of a table form a full grid
     FlopsPerSecond forward{}, backward{};

@@ -8,7 +8,7 @@
 //   4. life        a block lives from its first writer's start to its last user's end; a persistent buffer always lives
 //   5. place       two buffers share bytes only if every use of one happens before every use of the other by rules 1-3,
 //                  asked among the ops of one rank
-// docs/schedule.md has the text form and the list of what verify() refuses.
+// docs/schedule.md has the text form, docs/schedule-rules.md what verify() refuses.
 #pragma once
 
 #include <cstdint>

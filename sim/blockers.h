@@ -7,7 +7,7 @@
 #include "base/ids.h"
 #include "schedule/schedule.h"
 #include "sim/op_graph.h"
-#include "sim/op_matches.h"
+#include "schedule/op_matches.h"
 #include "sim/replay.h"
 #include "traces/trace.h"
 

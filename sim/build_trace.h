@@ -8,7 +8,7 @@
 #include "schedule/schedule.h"
 #include "sim/lane_table.h"
 #include "sim/op_graph.h"
-#include "sim/op_matches.h"
+#include "schedule/op_matches.h"
 #include "sim/replay.h"
 #include "sim/simulate.h"
 #include "traces/trace.h"

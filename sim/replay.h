@@ -11,7 +11,7 @@
 #include "scenarios/cluster.h"
 #include "schedule/schedule.h"
 #include "sim/op_graph.h"
-#include "sim/op_matches.h"
+#include "schedule/op_matches.h"
 
 namespace sluice {
 

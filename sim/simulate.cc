@@ -7,7 +7,7 @@
 #include "sim/child_process.h"
 #include "sim/lane_table.h"
 #include "sim/op_graph.h"
-#include "sim/op_matches.h"
+#include "schedule/op_matches.h"
 #include "sim/replay.h"
 #include "sim/stuck_ops.h"
 

@@ -8,7 +8,7 @@
 #include "models/collective_cost.h"
 #include "sim/collectives.h"
 #include "sim/offload_flows.h"
-#include "sim/op_matches.h"
+#include "schedule/op_matches.h"
 #include "tests/support/schedule_builder.h"
 
 namespace sluice {

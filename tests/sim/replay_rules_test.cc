@@ -11,7 +11,7 @@
 #include "schedule/schedule_text.h"
 #include "sim/lane_table.h"
 #include "sim/op_graph.h"
-#include "sim/op_matches.h"
+#include "schedule/op_matches.h"
 #include "sim/simulate.h"
 #include "tests/sim/round_machine.h"
 #include "tests/support/golden_file.h"

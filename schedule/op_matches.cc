@@ -1,4 +1,4 @@
-#include "sim/op_matches.h"
+#include "schedule/op_matches.h"
 
 #include <algorithm>
 #include <map>

@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kNoMatch = 0xffffffffU;
 
 class OpMatches {
 public:
-    // Never refuses: a partner that the schedule lacks is kNoOp, and the replay will report who waits for it.
+    // Never refuses: a partner that the schedule lacks is kNoOp, and whoever walks the schedule sees who waits for it.
     explicit OpMatches(const Schedule& schedule);
 
     std::size_t size() const { return first_.size() - 1; }
