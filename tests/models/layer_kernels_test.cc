@@ -1,0 +1,174 @@
+// What one layer is made of, written out by hand for two small shapes. Read the tables against models/layer_kernels.h.
+#include "models/layer_kernels.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/kernel_cost.h"
+#include "models/model_flops.h"
+#include "tests/support/small_scenario.h"
+
+namespace sluice {
+namespace {
+
+std::string text(const Kernel& kernel) {
+    std::string shape;
+    if (const auto* g = std::get_if<Gemm>(&kernel.shape)) shape = fmt::format("gemm {} {} {}", g->m, g->n, g->k);
+    if (const auto* a = std::get_if<Attention>(&kernel.shape))
+        shape = fmt::format("attention {} {}q {}k {}h {}kv {}d{}", name(a->pass), a->queries, a->keys, a->heads,
+                            a->kv_heads, a->head_dim, a->causal ? "" : " full");
+    if (const auto* p = std::get_if<Pointwise>(&kernel.shape))
+        shape = fmt::format("{} {}", name(p->kind), p->traffic.value);
+    return kernel.count == 1 ? shape : fmt::format("{} x{}", shape, kernel.count);
+}
+
+std::vector<std::string> text(const KernelChain& chain) {
+    std::vector<std::string> lines;
+    for (const Kernel& kernel : chain) lines.push_back(text(kernel));
+    return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+// GPT: hidden 8, 4 heads of 2, MLP of 32, over 2 ranks: per rank 2 heads, QKV 12 wide, MLP 16 wide. Four tokens after
+// six: 4 x 10 keys; 2 tokens per rank outside the GEMMs. bf16; a row of the shard is 2 x 8 x 2 B = 32 B.
+Scenario gpt() {
+    Scenario s = small_scenario(2, 1, 1);
+    s.model = {"gpt", 1,   8, 4, 4, 2, 32, 64, ActivationFunction::kGelu, Norm::kLayerNorm, Positions::kLearned,
+               true,  true};
+    return s;
+}
+constexpr Subsequence kFourAfterSix{Tokens{6}, Tokens{4}};
+
+TEST(LayerKernels, GptForward) {
+    const LayerForward f = layer_forward(gpt(), kFourAfterSix);
+    EXPECT_EQ(text(f.norm1), (Lines{"norm 64"}));  // reads and writes the shard
+    EXPECT_EQ(text(f.attention), (Lines{"gemm 4 12 8", "attention forward 4q 10k 2h 2kv 2d", "gemm 4 8 4"}));
+    EXPECT_EQ(text(f.norm2), (Lines{"residual 96", "norm 64"}));                      // two read, one written
+    EXPECT_EQ(text(f.mlp), (Lines{"gemm 4 16 8", "activation 256", "gemm 4 8 16"}));  // 4 x 16 x 2 B, in and out
+    EXPECT_EQ(text(f.residual), (Lines{"residual 96"}));
+}
+
+TEST(LayerKernels, GptBackward) {
+    const LayerBackward b = layer_backward(gpt(), kFourAfterSix);
+    EXPECT_EQ(text(b.mlp_data), (Lines{"gemm 4 16 8", "gemm 16 8 4", "activation 384",
+                                       "gemm 4 8 16"}));  // the activation: two read, one written
+    EXPECT_EQ(text(b.mlp_weight), (Lines{"gemm 8 16 4"}));
+    EXPECT_EQ(text(b.norm2), (Lines{"norm 128"}));  // gradient, input and residual gradient in, residual gradient out
+    // dK and dV of ten keys, 2 heads of 2: 80 elements; bf16 read, fp32 accumulator read and written: 10 B each
+    EXPECT_EQ(text(b.attention_data), (Lines{"gemm 4 4 8", "gemm 4 8 4", "attention backward 4q 10k 2h 2kv 2d",
+                                             "accumulate 800", "gemm 4 8 12"}));
+    EXPECT_EQ(text(b.attention_weight), (Lines{"gemm 8 12 4"}));
+    EXPECT_EQ(text(b.norm1), (Lines{"norm 128"}));
+}
+
+// Grouped queries, SwiGLU, rotary positions: hidden 16, 8 heads of 4 over 2 K/V heads, MLP of 24. Per rank 4 heads and
+// one K/V head: queries 16 wide, K and V 4 each, QKV 24; gate and up 12 + 12.
+Scenario llama() {
+    Scenario s = small_scenario(2, 1, 1);
+    s.model = {"llama",          1,     16,   8, 2, 4, 24, 64, ActivationFunction::kSwiglu, Norm::kRmsNorm,
+               Positions::kRope, false, false};
+    return s;
+}
+
+TEST(LayerKernels, SwigluAndGroupedQueriesForward) {
+    const LayerForward f = layer_forward(llama(), {Tokens{0}, Tokens{6}});
+    EXPECT_EQ(text(f.norm1), (Lines{"norm 192"}));  // 3 tokens x 16 x 2 B, twice
+    // rope: queries and keys of all six tokens, 6 x (16 + 4) x 2 B, in and out
+    EXPECT_EQ(text(f.attention),
+              (Lines{"gemm 6 24 16", "rope 480", "attention forward 6q 6k 4h 1kv 4d", "gemm 6 16 16"}));
+    EXPECT_EQ(text(f.mlp),
+              (Lines{"gemm 6 24 16", "activation 432", "gemm 6 16 12"}));  // gate and up in, 6 x 12 x 2 B each
+}
+
+TEST(LayerKernels, SwigluAndGroupedQueriesBackward) {
+    const LayerBackward b = layer_backward(llama(), {Tokens{0}, Tokens{6}});
+    // activation: gate, up and the gradient in, two gradients out
+    EXPECT_EQ(text(b.mlp_data), (Lines{"gemm 6 12 16", "gemm 12 16 6", "activation 720", "gemm 6 16 24"}));
+    EXPECT_EQ(text(b.mlp_weight), (Lines{"gemm 16 24 6"}));
+    EXPECT_EQ(text(b.attention_data), (Lines{"gemm 6 16 16", "gemm 16 16 6", "attention backward 6q 6k 4h 1kv 4d",
+                                             "accumulate 480", "rope 480", "gemm 6 16 24"}));
+    EXPECT_EQ(text(b.attention_weight), (Lines{"gemm 16 24 6"}));
+}
+
+TEST(LayerKernels, GradientPrecisionDecidesWhatAccumulationMoves) {
+    Scenario s = gpt();
+    s.precision.kv_gradients = DataType::kBf16;  // 2 read, 2 read, 2 written
+    EXPECT_EQ(text(layer_backward(s, kFourAfterSix).attention_data)[3], "accumulate 480");
+    s.precision.gradients = DataType::kFp32;
+    EXPECT_EQ(text(embedding_backward(s, kFourAfterSix)), (Lines{"embedding 320"}));  // 4 x 8 x (2 + 4 + 4)
+    s.precision.gradients = DataType::kBf16;
+    EXPECT_EQ(text(embedding_backward(s, kFourAfterSix)), (Lines{"embedding 192"}));
+}
+
+// Logits of at most 8192 tokens at a time: 20000 = 2 x 8192 + 3616. 64 words over 2 ranks.
+TEST(LayerKernels, HeadWorksAChunkOfTokensAtATime) {
+    const HeadKernels head = head_kernels(gpt(), {Tokens{0}, Tokens{20000}});
+    EXPECT_EQ(text(head.norm), (Lines{"norm 320000"}));
+    EXPECT_EQ(text(head.loss),
+              (Lines{"gemm 8192 32 8 x2", "cross_entropy 3145728 x2", "gemm 8192 8 32 x2", "gemm 32 8 8192 x2",
+                     "gemm 3616 32 8", "cross_entropy 1388544", "gemm 3616 8 32", "gemm 32 8 3616"}));
+    EXPECT_EQ(text(head.norm_backward), (Lines{"norm 640000"}));
+    EXPECT_EQ(head_kernels(gpt(), {Tokens{0}, Tokens{8192}}).loss.size(), 4U) << "no empty tail";
+}
+
+TEST(LayerKernels, VocabularyIsPaddedToTheRanks) {
+    Scenario s = gpt();
+    s.model.vocabulary = 63;
+    EXPECT_EQ(text(head_kernels(s, kFourAfterSix).loss.front()), "gemm 4 32 8");
+}
+
+TEST(LayerKernels, OptimizerMovesEveryState) {
+    // gradient 4, master and two moments 12 in and 12 out, working weight 2 out
+    EXPECT_EQ(text(adamw(gpt(), 100)), (Lines{"adamw 3000"}));
+    EXPECT_EQ(text(gradient_norm(gpt(), 100)), (Lines{"other 400"}));
+}
+
+TEST(LayerKernels, TransfersOfASubsequence) {
+    EXPECT_EQ(gathered_bytes(gpt(), kFourAfterSix), 64_B);  // 4 x 8 x 2
+    EXPECT_EQ(boundary_bytes(gpt(), kFourAfterSix), 32_B);  // half of it per rank
+}
+
+double sum_flops(const std::vector<KernelChain>& chains) {
+    double sum = 0;
+    for (const KernelChain& chain : chains)
+        for (const Kernel& kernel : chain) sum += flops(kernel.shape).value * kernel.count;
+    return sum;
+}
+
+double forward_flops(const LayerForward& f) { return sum_flops({f.norm1, f.attention, f.norm2, f.mlp, f.residual}); }
+double backward_flops(const LayerBackward& b) {
+    return sum_flops({b.mlp_data, b.mlp_weight, b.norm2, b.attention_data, b.attention_weight, b.norm1});
+}
+
+// The kernels do exactly the model's FLOPs: forward all of them over the ranks of a group; backward twice the GEMMs
+// and 2.5 times the attention, because FlashAttention computes the scores again.
+TEST(LayerKernels, KernelsDoTheFlopsOfTheModel) {
+    for (Scenario s : {gpt(), llama()}) {
+        for (const std::int64_t sp : {1, 2}) {
+            s.policy.sp = sp;
+            const auto ranks = static_cast<double>(sp);
+            const double forward = forward_flops(layer_forward(s, kFourAfterSix)) * ranks;
+            EXPECT_DOUBLE_EQ(forward, layer_forward_flops(s, kFourAfterSix, CausalCount::kExact).value) << s.model.name;
+            const Attention whole{Pass::kForward, true, 4, 10, s.model.heads, s.model.kv_heads, s.model.head_dim};
+            const double attention = flops(whole).value;
+            EXPECT_DOUBLE_EQ(backward_flops(layer_backward(s, kFourAfterSix)) * ranks,
+                             2 * (forward - attention) + 2.5 * attention)
+                << s.model.name;
+        }
+    }
+}
+
+TEST(LayerKernels, MoreRanksSplitTheWorkEvenly) {
+    Scenario s = gpt();
+    const double two = forward_flops(layer_forward(s, kFourAfterSix));
+    s.policy.sp = 4;
+    EXPECT_DOUBLE_EQ(forward_flops(layer_forward(s, kFourAfterSix)), two / 2);
+}
+
+}  // namespace
+}  // namespace sluice
