@@ -2,17 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/architecture_limits.h"
+
 namespace sluice {
 namespace {
-
-// Limits keep sequence x layers x width x bytes within 63 bits, so that nobody behind this reader need check.
-constexpr std::int64_t kMostLayers = 1024;
-constexpr std::int64_t kWidestHidden = 65536;
-constexpr std::int64_t kMostHeads = 1024;
-constexpr std::int64_t kWidestHead = 1024;
-constexpr std::int64_t kWidestAttention = 131072;  // heads x head_dim
-constexpr std::int64_t kWidestFfn = 262144;
-constexpr std::int64_t kLargestVocabulary = 4194304;
 
 constexpr std::string_view kKeys[] = {"name",      "layers", "hidden",         "heads",      "kv_heads",
                                       "head_dim",  "ffn",    "vocabulary",     "activation", "norm",

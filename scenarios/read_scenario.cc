@@ -7,6 +7,7 @@
 #include "scenarios/read_architecture.h"
 #include "scenarios/read_calibration.h"
 #include "scenarios/read_cluster.h"
+#include "scenarios/read_hf_config.h"
 #include "scenarios/read_policy.h"
 #include "scenarios/scenario.h"
 #include "scenarios/scenario_files.h"
@@ -87,23 +88,41 @@ Precision read_precision(const YamlField& field) {
     return precision;
 }
 
-// The stem of the file's name, with "-" for what a name cannot hold.
-std::string default_name(std::string_view origin) {
-    std::string name = std::filesystem::path(origin).stem().string().substr(0, 64);
+// A name made of a file's stem, with "-" for what a name cannot hold.
+std::string name_of(std::string_view stem, std::string_view otherwise) {
+    std::string name(stem.substr(0, 64));
     for (char& c : name) {
         const bool good =
             (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
         if (!good) c = '-';
     }
-    return name.empty() || name.front() == '-' || name.front() == '.' || name.front() == '_' ? "scenario" : name;
+    const bool good = !name.empty() && name.front() != '-' && name.front() != '.' && name.front() != '_';
+    return good ? name : std::string(otherwise);
+}
+
+// Downloaded configs are all called config.json; their folder then has the model's name.
+std::string hf_model_name(const std::filesystem::path& path) {
+    const std::string stem = path.stem().string();
+    return name_of(stem == "config" ? path.parent_path().filename().string() : stem, "config");
+}
+
+// A name, a shape as a mapping, or the path of a Hugging Face config.
+Architecture read_model(const YamlField& field, Reading& reading) {
+    const bool hf = field.node->kind == YamlKind::kScalar && field.node->text.ends_with(kHfConfigExtension);
+    if (!hf) return read_named_or_inline(field, "architectures", reading, read_architecture);
+    const std::filesystem::path path = find_hf_config(field, reading.folder);
+    const std::string text = read_file(path, kLongestFile);
+    Architecture model = parse_hf_config(text, path.string(), hf_model_name(path));
+    reading.add(text);
+    return model;
 }
 
 Scenario read_root(const YamlField& root, Reading& reading) {
     expect_keys(root, kKeys);
     Scenario scenario;
     const auto name = find(root, "name");
-    scenario.name = name ? read_name(*name) : default_name(root.origin);
-    scenario.model = read_named_or_inline(get(root, "model"), "architectures", reading, read_architecture);
+    scenario.name = name ? read_name(*name) : name_of(std::filesystem::path(root.origin).stem().string(), "scenario");
+    scenario.model = read_model(get(root, "model"), reading);
     scenario.cluster = read_cluster_use(get(root, "cluster"), reading);
     scenario.calibration = read_named_or_inline(get(root, "calibration"), "calibrations", reading, read_calibration);
     scenario.sequence = read_tokens(get(root, "sequence"), kSequenceLimits);

@@ -13,4 +13,11 @@ namespace sluice {
 std::filesystem::path find_named_file(const YamlField& field, std::string_view subfolder,
                                       const std::filesystem::path& folder);
 
+// `model` ends in this: it names a Hugging Face config, by a path, and not a file of ours.
+inline constexpr std::string_view kHfConfigExtension = ".json";
+
+// The file at the path in `field`: from `folder`, or else in its architectures/ or in the installed ones; or absolute.
+// Throws InputError with a suggestion when there is none.
+std::filesystem::path find_hf_config(const YamlField& field, const std::filesystem::path& folder);
+
 }  // namespace sluice
