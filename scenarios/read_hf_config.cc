@@ -134,9 +134,8 @@ const Family& family_of_class(const YamlField& field) {
 const Family& read_family(const YamlField& config) {
     const auto type = find_set(config, "model_type");
     const auto classes = find_set(config, "architectures");
-    if (!type && !classes) get(config, "model_type");  // throws: missing
+    if (!classes) return family_of_type(get(config, "model_type"));
     const Family& family = type ? family_of_type(*type) : family_of_class(items(*classes).front());
-    if (!classes) return family;
     for (const YamlField& name : items(*classes))
         if (read_text(name) != family.causal_lm)
             fail(name, fmt::format("got {}, expected \"{}\" for model_type {}", quote(read_text(name)),

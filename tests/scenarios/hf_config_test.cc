@@ -253,6 +253,12 @@ TEST(HfConfig, WhatIsNotJsonIsRefusedWithItsPlace) {
          "literal"},
         {"[]", "config.json:1:1: got no object, expected the object of a Hugging Face config"},
         {"{}", "config.json:1:1: missing key \"model_type\""},
+        {"{\"model_type\": null}", "config.json:1:2: model_type: got nothing, expected a single value"},
+        {"{\"model_type\": null, \"architectures\": []}",
+         "config.json:1:39: architectures: got an empty list, expected at least one item"},
+        {"{\"architectures\": [\"LlamaModel\"]}",
+         "config.json:1:20: architectures[0]: got \"LlamaModel\", expected one of: LlamaForCausalLM, "
+         "MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, GPT2LMHeadModel, GPTNeoXForCausalLM"},
         {"{\n  \"a\": 1,\n}",
          "config.json:3:1: not valid JSON: while parsing object key - unexpected '}'; expected string literal"},
         {"{\"é\": tru}", "config.json:1:10: not valid JSON: while parsing value - invalid literal"},
@@ -268,6 +274,30 @@ TEST(HfConfig, WhatIsNotJsonIsRefusedWithItsPlace) {
         {std::string((1 << 20) + 1, ' '), "config.json: larger than the limit of 1048576 bytes"},
     };
     for (const auto& c : cases) EXPECT_EQ(message_of(c.text), c.expected) << c.text.substr(0, 60);
+}
+
+// Each key of each golden config with a value of every kind: accepted, or refused in one line that starts with the
+// file.
+TEST(HfConfig, AnyValueOfAnyKeyIsReadOrRefused) {
+    int accepted = 0, refused = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+        const std::string text = read_file(entry.path(), 1_MiB);
+        for (std::size_t at = text.find("\": "); at != text.npos; at = text.find("\": ", at + 1)) {
+            const std::size_t end = text.find_first_of(",\n", at);
+            if (text[at + 3] == '[' || text[at + 3] == '{') continue;  // several lines
+            for (const char* value : {"null", "[]", "{}", "[null]", "[{}]", "{\"a\": null}", "\"\"", "\"x\\ny\"",
+                                      "true", "0", "-1", "1", "1.5", "9223372036854775807", "9223372036854775808"}) {
+                const std::string edited = text.substr(0, at + 3) + value + text.substr(end);
+                const std::string message = message_of(edited);
+                const bool good = message.starts_with("accepted: ");
+                ++(good ? accepted : refused);
+                EXPECT_TRUE(good || (message.starts_with("config.json:") && message.find('\n') == message.npos))
+                    << message << edited;
+            }
+        }
+    }
+    EXPECT_GT(accepted, 1000);
+    EXPECT_GT(refused, 500);
 }
 
 // Every token's place and text survive escapes, long characters, a byte order mark and any spacing.
