@@ -1,5 +1,6 @@
 #include "models/collective_cost.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <vector>
@@ -47,10 +48,15 @@ BytesPerSecond bus_bandwidth(Bytes size, bool across_nodes, const Calibration& c
     return rate > 0 ? BytesPerSecond{rate} : kLinksDecide;
 }
 
-Seconds collective_time(const Collective& c, std::size_t members, bool across_nodes, const Calibration& calibration) {
+Seconds collective_time(const Collective& c, std::size_t members, bool across_nodes, const Calibration& calibration,
+                        std::size_t rails) {
+    SLUICE_CHECK(rails >= 1, "a ring without an adapter");
     if (members <= 1) return Seconds{0};
     const double sent = ring_fraction(c.kind, members) * static_cast<double>(c.bytes.value) * c.calls;
-    const double rate = bus_bandwidth(c.bytes, across_nodes, calibration).value;
+    double rate = bus_bandwidth(c.bytes, across_nodes, calibration).value;
+    if (across_nodes && rails > 1 && c.kind != CollectiveKind::kAllToAll) {
+        rate = std::min(rate * static_cast<double>(rails), bus_bandwidth(c.bytes, false, calibration).value);
+    }
     return collective_latency(c, members, calibration) + Seconds{sent / rate};
 }
 

@@ -23,7 +23,7 @@ struct AttentionPoint {
 };
 
 // A collective's or transfer's rate by message size, nccl-tests conventions: `size` is the whole tensor of one rank,
-// `bus_bandwidth` what one link carries (algorithm bandwidth times (n-1)/n; twice that for all-reduce).
+// `bus_bandwidth` what one link of one ring carries (algorithm bandwidth times (n-1)/n; twice that for all-reduce).
 struct BandwidthPoint {
     Bytes size{};
     BytesPerSecond bus_bandwidth{};
@@ -40,7 +40,9 @@ struct Calibration {
     BytesPerSecond pointwise{};             // traffic rate of memory-bound kernels
     Seconds kernel_gap{};                   // launch gap per kernel
     std::vector<BandwidthPoint> nvlink_collective;   // inside a node, ascending size
-    std::vector<BandwidthPoint> network_collective;  // across nodes
+    // Across nodes, per adapter: what nccl-tests reports for whole nodes, divided by the adapters of a node. Groups that
+    // use several adapters of a node get that many times as much (models/rails.h).
+    std::vector<BandwidthPoint> network_collective;
     Seconds collective_step{};              // latency of one hop of a ring
     Bytes gemm_workspace{};                 // bound, one per rank
     // Attention workspace bounds: bytes per (head, query) of a call; cuDNN and FlashAttention keep fp32 softmax

@@ -1,6 +1,5 @@
 #include "sim/replay.h"
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 #include <tuple>
@@ -9,6 +8,7 @@
 #include "base/error.h"
 #include "models/collective_cost.h"
 #include "models/kernel_cost.h"
+#include "models/rails.h"
 #include "sim/collectives.h"
 #include "sim/platform.h"
 #include "sim/topology.h"
@@ -66,9 +66,15 @@ private:
     };
 
     Routes routes() const;
-    bool across_nodes(GroupId group) const;
-    BytesPerSecond cap(const Collective& collective) const;
-    Endpoint source(Rank from, bool capped) const { return capped ? topology_.channel(from) : topology_.gpu(from); }
+    // Of the flows of a collective inside nodes, or of one rail between nodes.
+    BytesPerSecond cap(const Collective& collective, bool across_nodes) const {
+        return bus_bandwidth(collective.bytes, across_nodes, calibration_);
+    }
+    BytesPerSecond cap(const Collective& collective, const MemberFlow& f) const;
+    Endpoint source(const MemberFlow& f, BytesPerSecond cap) const {
+        return std::isfinite(cap.value) ? topology_.channel(f.from) : topology_.gpu(f.from);
+    }
+    void expand_all(const Collective& collective, std::vector<MemberFlow>& flows) const;
 
     void ready(OpId id);
     void begin(OpId id);
@@ -97,7 +103,7 @@ private:
     ReplayCounters& counters_;
     Topology topology_;
     bool interference_;
-    std::vector<bool> across_nodes_;  // by group
+    std::vector<Rails> rails_;  // by group
     Platform platform_;
 
     std::vector<std::uint32_t> waiting_for_;  // by op: predecessors that have not ended
@@ -110,13 +116,9 @@ private:
     std::uint64_t ops_ended_ = 0;
 };
 
-// Which groups span nodes.
-std::vector<bool> spanning(const Schedule& schedule, const Topology& topology) {
-    std::vector<bool> result;
-    for (const Group& group : schedule.groups) {
-        result.push_back(std::any_of(group.members.begin(), group.members.end(),
-                                     [&](Rank r) { return !topology.same_node(group.members.front(), r); }));
-    }
+std::vector<Rails> rails_of_groups(const Schedule& schedule, const Cluster& cluster) {
+    std::vector<Rails> result;
+    for (const Group& group : schedule.groups) result.push_back(rails_of(group.members, cluster));
     return result;
 }
 
@@ -130,7 +132,7 @@ Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& 
       counters_(counters),
       topology_(cluster, schedule.ranks.size()),
       interference_(interferes(calibration.interference)),
-      across_nodes_(spanning(schedule, topology_)),
+      rails_(rails_of_groups(schedule, cluster)),
       platform_(topology_, routes(), speeds(calibration.interference),
                 [this](std::uint32_t token) { work_ended(token); }),
       waiting_for_(graph.predecessor_counts()),
@@ -157,14 +159,20 @@ void Replay::run() {
 // ---- Routes
 // ----------------------------------------------------------------------------------------------------------
 
-BytesPerSecond Replay::cap(const Collective& c) const {
-    return bus_bandwidth(c.bytes, across_nodes_[index(c.group)], calibration_);
+BytesPerSecond Replay::cap(const Collective& c, const MemberFlow& f) const {
+    return cap(c, !topology_.same_node(f.from, f.to)) / static_cast<double>(f.sharers);
+}
+
+void Replay::expand_all(const Collective& c, std::vector<MemberFlow>& flows) const {
+    flows.clear();
+    expand(c, schedule_.groups[index(c.group)].members, rails_[index(c.group)], flows);
 }
 
 // Only what the schedule uses: a full table between all GPUs of a large cluster would be mostly empty.
 Routes Replay::routes() const {
     Routes found;
-    std::set<std::tuple<GroupId, CollectiveKind, std::uint32_t, bool>> expanded;
+    std::set<std::tuple<GroupId, CollectiveKind, std::uint32_t, bool, bool>> expanded;
+    std::vector<MemberFlow> flows;
     for (const Op& o : schedule_.ops) {
         if (o.lane.kind == LaneKind::kCopyOut) {
             found.insert({topology_.gpu(o.rank), topology_.memory(o.rank)});
@@ -173,11 +181,10 @@ Routes Replay::routes() const {
         } else if (o.lane.kind == LaneKind::kSend) {
             found.insert({topology_.gpu(o.rank), topology_.gpu(o.lane.peer)});
         } else if (const auto* c = std::get_if<Collective>(&o.work)) {
-            const bool capped = std::isfinite(cap(*c).value);
-            if (!expanded.insert({c->group, c->kind, c->root, capped}).second) continue;
-            std::vector<MemberFlow> flows;
-            expand(*c, schedule_.groups[index(c->group)].members, flows);
-            for (const MemberFlow& f : flows) found.insert({source(f.from, capped), topology_.gpu(f.to)});
+            const bool inside = std::isfinite(cap(*c, false).value), between = std::isfinite(cap(*c, true).value);
+            if (!expanded.insert({c->group, c->kind, c->root, inside, between}).second) continue;
+            expand_all(*c, flows);
+            for (const MemberFlow& f : flows) found.insert({source(f, cap(*c, f)), topology_.gpu(f.to)});
         }
     }
     return found;
@@ -250,14 +257,12 @@ void Replay::start_collective(std::uint32_t match) {
     }
     after(collective_latency(collective, members, calibration_), [this, leader, match] {
         const auto& c = std::get<Collective>(op(leader).work);
-        flows_.clear();
-        expand(c, schedule_.groups[index(c.group)].members, flows_);
+        expand_all(c, flows_);
         flows_left_[match] = static_cast<std::uint32_t>(flows_.size());
-        const BytesPerSecond rate = cap(c);
-        const bool capped = std::isfinite(rate.value);
         for (const MemberFlow& f : flows_) {
-            if (capped) platform_.set_rate(topology_.channel_link(f.from), rate);
-            flow(source(f.from, capped), topology_.gpu(f.to), f.bytes, leader);
+            const BytesPerSecond rate = cap(c, f);
+            if (std::isfinite(rate.value)) platform_.set_rate(topology_.cap_link(f.from, f.to), rate);
+            flow(source(f, rate), topology_.gpu(f.to), f.bytes, leader);
         }
     });
 }

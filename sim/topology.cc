@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/rails.h"
 
 namespace sluice {
 namespace {
@@ -68,7 +69,7 @@ void Topology::add_shared(std::int64_t node, std::vector<Gpu>& of_node) {
         gpu.memory = memory[numa];
         gpu.numa = static_cast<std::uint32_t>(static_cast<std::size_t>(node * c.host.numa_nodes) + numa);
         if (c.network.nics > 0) {
-            const auto nic = static_cast<std::size_t>(share_of(g, c.network.nics, per_node));
+            const auto nic = static_cast<std::size_t>(adapter_of(g, c));
             gpu.nic_out = nic_out[nic];
             gpu.nic_in = nic_in[nic];
         }
@@ -90,6 +91,7 @@ void Topology::add_own(std::int64_t node, std::int64_t local, Gpu& gpu) {
         gpu.nvlink_in = add(name + "/nvlink/in", c.nvlink.bandwidth);
     }
     gpu.channel = add(name + "/channel", BytesPerSecond{1});
+    gpu.rail = add(name + "/rail", BytesPerSecond{1});
 }
 
 std::int64_t Topology::node(Rank r) const { return static_cast<std::int64_t>(index(r)) / cluster_.gpus_per_node; }
@@ -105,7 +107,10 @@ std::string Topology::name(Endpoint e) const {
     return fmt::format("memory{}", i - 2 * ranks_);
 }
 
-LinkId Topology::channel_link(Rank r) const { return gpus_[index(r)].channel; }
+LinkId Topology::cap_link(Rank from, Rank to) const {
+    const Gpu& gpu = gpus_[index(from)];
+    return same_node(from, to) ? gpu.channel : gpu.rail;
+}
 
 void Topology::push_out(Path& path, const Gpu& gpu) const {
     path.push_back(gpu.out);
@@ -165,7 +170,7 @@ Seconds Topology::transfer_latency(Rank from, Rank to) const {
 
 Path Topology::collective(Rank from, Rank to) const {
     Path path = transfer(from, to);
-    path.insert(path.begin(), channel_link(from));
+    path.insert(path.begin(), cap_link(from, to));
     return path;
 }
 

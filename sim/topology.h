@@ -43,15 +43,15 @@ public:
     Path copy_out(Rank r) const;                // gpu(r) -> memory(r)
     Path copy_in(Rank r) const;                 // memory(r) -> gpu(r)
     Path transfer(Rank from, Rank to) const;    // gpu(from) -> gpu(to); different ranks
-    Path collective(Rank from, Rank to) const;  // channel(from) -> gpu(to): the rank's channel link, then as transfer
+    Path collective(Rank from, Rank to) const;  // channel(from) -> gpu(to): the cap link, then as transfer
 
     // Paid once, before the first byte moves. Those of collectives come from the calibration.
     Seconds copy_latency() const { return cluster_.pcie.latency; }
     Seconds transfer_latency(Rank from, Rank to) const;
 
-    // What caps the flows of a rank's current collective at the measured bus bandwidth: a link of its own whose rate is
-    // set when a collective starts (a rank runs one at a time).
-    LinkId channel_link(Rank r) const;
+    // What caps the flows of a rank's current collective at the measured bus bandwidth: links of its own whose rates
+    // are set when a collective starts (a rank runs one at a time); one for hops inside its node, one for its adapter.
+    LinkId cap_link(Rank from, Rank to) const;
 
     bool same_node(Rank a, Rank b) const { return node(a) == node(b); }
 
@@ -63,7 +63,7 @@ private:
         LinkId memory;  // DRAM of its NUMA node
         LinkId nvlink_out, nvlink_in;
         LinkId nic_out, nic_in;
-        LinkId channel;
+        LinkId channel, rail;    // caps inside the node, between nodes
         std::uint32_t numa = 0;  // over all nodes
     };
 

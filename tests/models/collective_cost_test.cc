@@ -93,5 +93,28 @@ TEST(CollectiveCost, TimeAlone) {
                      0.012);
 }
 
+// The rings of several adapters share the bytes; the hops inside the nodes carry all of them.
+TEST(CollectiveCost, AcrossNodesOverSeveralRails) {
+    Calibration c = round_calibration();
+    c.collective_step = Seconds{0};
+    const auto time = [&](CollectiveKind kind, bool across_nodes, std::size_t rails) {
+        return collective_time(collective(kind, Bytes{100'000'000}), 16, across_nodes, c, rails).value;
+    };
+    // 15/16 of 100 MB at 10, 40 and (8 x 10) GB/s.
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kAllGather, true, 1), 9.375e-3);
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kAllGather, true, 4), 9.375e-3 / 4);
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kAllReduce, true, 8), 2 * 9.375e-3 / 8);
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kBroadcast, true, 4), 2.5e-3);
+    // 40 adapters could carry 400 GB/s, NVLink 300. One rank per node has no such hops: NVLink does not matter.
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kAllGather, true, 40), 93.75e6 / 300e9);
+    c.nvlink_collective = {{1_B, BytesPerSecond{1e9}}};
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kAllGather, true, 1), 9.375e-3);
+    // Inside a node there are none, and a member of an all-to-all has one adapter.
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kAllGather, false, 4), 93.75e6 / 1e9);
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kAllToAll, true, 4), 9.375e-3);
+    c.nvlink_collective.clear();
+    EXPECT_DOUBLE_EQ(time(CollectiveKind::kAllGather, true, 40), 9.375e-3 / 40);
+}
+
 }  // namespace
 }  // namespace sluice

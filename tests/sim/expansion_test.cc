@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "models/collective_cost.h"
+#include "models/rails.h"
+#include "schedule/op_matches.h"
 #include "sim/collectives.h"
 #include "sim/offload_flows.h"
-#include "schedule/op_matches.h"
 #include "tests/support/schedule_builder.h"
 
 namespace sluice {
@@ -16,13 +17,24 @@ namespace {
 
 const std::vector<Rank> kRing = {Rank{4}, Rank{2}, Rank{7}, Rank{1}};
 
-std::string flows_of(CollectiveKind kind, std::int64_t bytes, std::uint32_t calls = 1, std::uint32_t root = 0) {
+Cluster nodes_of(std::int64_t gpus, std::int64_t nics) {
+    Cluster c;
+    c.nodes = 4;
+    c.gpus_per_node = gpus;
+    c.network.nics = nics;
+    return c;
+}
+
+const Cluster kOneNode = nodes_of(8, 4);
+
+std::string flows_of(CollectiveKind kind, std::int64_t bytes, std::uint32_t calls = 1, std::uint32_t root = 0,
+                     const std::vector<Rank>& members = kRing, const Cluster& cluster = kOneNode) {
     std::vector<MemberFlow> flows;
-    expand({kind, GroupId{0}, Bytes{bytes}, calls, root}, kRing, flows);
+    expand({kind, GroupId{0}, Bytes{bytes}, calls, root}, members, rails_of(members, cluster), flows);
     std::string text;
     for (const MemberFlow& f : flows) {
         text += std::to_string(index(f.from)) + ">" + std::to_string(index(f.to)) + ":" +
-                std::to_string(f.bytes.value) + " ";
+                std::to_string(f.bytes.value) + (f.sharers > 1 ? "/" + std::to_string(f.sharers) : "") + " ";
     }
     return text;
 }
@@ -43,12 +55,36 @@ TEST(Collectives, AllToAllGoesStraight) {
               "4>2:25 2>7:25 7>1:25 1>4:25 4>7:25 2>1:25 7>4:25 1>2:25 4>1:25 2>4:25 7>2:25 1>7:25 ");
 }
 
+const std::vector<Rank> kTwoNodes = {Rank{0}, Rank{1}, Rank{2}, Rank{3}, Rank{4}, Rank{5}, Rank{6}, Rank{7}};
+
+TEST(Collectives, BetweenNodesOneFlowPerRail) {
+    const auto gather = [](std::int64_t bytes, std::int64_t nics) {
+        return flows_of(CollectiveKind::kAllGather, bytes, 1, 0, kTwoNodes, nodes_of(4, nics));
+    };
+    EXPECT_EQ(gather(80, 1), "0>1:70 1>2:70 2>3:70 3>4:70 4>5:70 5>6:70 6>7:70 7>0:70 ");
+    // Two GPUs per adapter: out by the second, in by the first.
+    EXPECT_EQ(gather(80, 2), "0>1:70 1>2:70 2>3:70 1>4:35 3>6:35 4>5:70 5>6:70 6>7:70 5>0:35 7>2:35 ");
+    // Not a byte is lost.
+    EXPECT_EQ(gather(80, 4),
+              "0>1:70 1>2:70 2>3:70 0>4:18 1>5:18 2>6:17 3>7:17 4>5:70 5>6:70 6>7:70 4>0:18 5>1:18 6>2:17 7>3:17 ");
+    EXPECT_EQ(flows_of(CollectiveKind::kBroadcast, 10, 1, 6, kTwoNodes, nodes_of(4, 2)),
+              "6>7:10 5>0:5 7>2:5 0>1:10 1>2:10 2>3:10 1>4:5 3>6:5 4>5:10 ");
+    EXPECT_EQ(flows_of(CollectiveKind::kAllGather, 30, 1, 0, {Rank{1}, Rank{5}, Rank{9}}, nodes_of(4, 4)),
+              "1>5:20 5>9:20 9>1:20 ");
+}
+
+TEST(Collectives, AllToAllBetweenNodesSharesTheAdapterOfTheSender) {
+    const std::vector<Rank> members = {Rank{0}, Rank{1}, Rank{2}, Rank{4}};
+    EXPECT_EQ(flows_of(CollectiveKind::kAllToAll, 4, 1, 0, members, nodes_of(4, 2)),
+              "0>1:1 1>2:1 2>4:1 4>0:1 0>2:1 1>4:1/2 2>0:1 4>1:1 0>4:1/2 1>0:1 2>1:1 4>2:1 ");
+}
+
 // What the cost model charges one member for is what the replay sends.
 TEST(Collectives, MembersSendWhatTheCostModelSays) {
     for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllReduce,
                             CollectiveKind::kAllToAll, CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
         std::vector<MemberFlow> flows;
-        expand({kind, GroupId{0}, 1_MiB, 3, 1}, kRing, flows);
+        expand({kind, GroupId{0}, 1_MiB, 3, 1}, kRing, rails_of(kRing, kOneNode), flows);
         std::map<Rank, double> sent;
         for (const MemberFlow& f : flows) sent[f.from] += static_cast<double>(f.bytes.value);
         for (const auto& [rank, bytes] : sent) EXPECT_EQ(bytes, ring_fraction(kind, 4) * 3 * 1048576) << name(kind);
@@ -57,7 +93,7 @@ TEST(Collectives, MembersSendWhatTheCostModelSays) {
 
 TEST(Collectives, OneMemberSendsNothing) {
     std::vector<MemberFlow> flows;
-    expand({CollectiveKind::kAllReduce, GroupId{0}, 1_GiB, 1, 0}, {Rank{3}}, flows);
+    expand({CollectiveKind::kAllReduce, GroupId{0}, 1_GiB, 1, 0}, {Rank{3}}, rails_of({Rank{3}}, kOneNode), flows);
     EXPECT_TRUE(flows.empty());
 }
 

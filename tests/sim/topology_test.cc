@@ -65,6 +65,9 @@ TEST(Topology, AcrossNodesThroughNics) {
     const Topology shared(m.cluster, 16);
     EXPECT_EQ(names(shared, shared.transfer(Rank{3}, Rank{14})),
               (Names{"node0/gpu3/pcie/out", "node0/nic1/out", "node1/nic3/in", "node1/gpu6/pcie/in"}));
+    EXPECT_EQ(
+        names(shared, shared.collective(Rank{3}, Rank{14})),
+        (Names{"node0/gpu3/rail", "node0/gpu3/pcie/out", "node0/nic1/out", "node1/nic3/in", "node1/gpu6/pcie/in"}));
     set(m, "nic_shares_pcie", 0);
     const Topology own(m.cluster, 16);
     EXPECT_EQ(names(own, own.transfer(Rank{3}, Rank{14})), (Names{"node0/nic1/out", "node1/nic3/in"}));
