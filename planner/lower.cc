@@ -11,6 +11,7 @@
 #include "planner/offload_amounts.h"
 #include "planner/offload_units.h"
 #include "planner/partition_sequence.h"
+#include "planner/step_estimate.h"
 #include "planner/unfold_step.h"
 #include "schedule/place_memory.h"
 #include "schedule/verify.h"
@@ -114,11 +115,14 @@ Placed decide_and_place(const OffloadContext& context, Plan& plan) {
     return placed;
 }
 
-Lowered lower_by(const Scenario& scenario, const std::vector<std::vector<Bytes>>* given, const LowerOptions& options) {
+using Amounts = std::vector<std::vector<Bytes>>;  // by stage and subsequence
+
+PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerOptions& options) {
+    SLUICE_CHECK(!scenario.policy.automatic.any(), "automatic choices are made before lowering");
     const auto begin_pass = [&](std::string_view pass) {
         if (options.progress) options.progress(pass);
     };
-    Lowered result;
+    PlannedStep result;
     if (std::string reason = too_many_ops(scenario); !reason.empty()) {
         result.reasons.push_back(std::move(reason));
         return result;
@@ -135,27 +139,36 @@ Lowered lower_by(const Scenario& scenario, const std::vector<std::vector<Bytes>>
     begin_pass("offload and placement");
     const OffloadContext context = offload_context(scenario, step);
     fill_windows(context, plan.stages);
-    Placed placed;
-    if (given != nullptr) {
+    if (given != nullptr)
         for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].offloaded = (*given)[s];
-        placed = place(context, plan);
-    } else {
-        placed = decide_and_place(context, plan);
-    }
-    FoldedStep& folded = placed.offloaded.step;
-    result.reasons = capacity_report(scenario, folded.schedule, placed.placement);
+    Placed placed = given != nullptr ? place(context, plan) : decide_and_place(context, plan);
+    result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     if (!result.feasible()) return result;
     for (std::size_t s = 0; s < plan.stages.size(); ++s)
         if (std::string note = exposure_note(context, s, plan.stages[s]); !note.empty())
             plan.notes.push_back(std::move(note));
-    expect_valid(folded.schedule, "placement");
+    result.folded = std::move(placed.offloaded.step);
+    expect_valid(result.folded.schedule, "placement");
+    result.estimate = estimate_step(result.folded, scenario).step;
+    return result;
+}
 
-    begin_pass("unfold");
-    result.schedule = unfold_step(folded, scenario);
+Lowered lower_by(const Scenario& scenario, const Amounts* given, const LowerOptions& options) {
+    PlannedStep planned = plan_by(scenario, given, options);
+    Lowered result;
+    result.plan = std::move(planned.plan);
+    result.reasons = std::move(planned.reasons);
+    if (!result.feasible()) return result;
+    if (options.progress) options.progress("unfold");
+    result.schedule = unfold_step(planned.folded, scenario);
     return result;
 }
 
 }  // namespace
+
+PlannedStep plan_step(const Scenario& scenario, const LowerOptions& options) {
+    return plan_by(scenario, nullptr, options);
+}
 
 Lowered lower(const Scenario& scenario, const LowerOptions& options) { return lower_by(scenario, nullptr, options); }
 

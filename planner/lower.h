@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/folded_step.h"
 #include "planner/plan.h"
 #include "scenarios/scenario.h"
 #include "schedule/schedule.h"
@@ -22,6 +23,18 @@ struct LowerOptions {
     std::function<void(std::string_view)> progress;
 };
 
+// A step planned for one rank per stage: what a search compares.
+struct PlannedStep {
+    Plan plan;
+    FoldedStep folded;                 // placed; empty when infeasible
+    std::vector<std::string> reasons;  // as in Lowered
+    Seconds estimate{};                // of the step, by the cost model alone (step_estimate.h)
+    bool feasible() const { return reasons.empty(); }
+};
+
+// Requires: no choice of the scenario is automatic.
+PlannedStep plan_step(const Scenario&, const LowerOptions& = {});
+
 struct Lowered {
     Plan plan;
     Schedule schedule;  // empty when infeasible
@@ -30,7 +43,8 @@ struct Lowered {
     bool feasible() const { return reasons.empty(); }
 };
 
-// Deterministic. The schedule passes verify(): a diagnostic after any pass is a bug and throws InternalError.
+// plan_step() with its ranks unfolded. Deterministic. The schedule passes verify(): a diagnostic after any pass is a
+// bug and throws InternalError.
 Lowered lower(const Scenario&, const LowerOptions& = {});
 
 // The same with the offloaded bytes given, by stage and subsequence, instead of the scenario's placement policy.

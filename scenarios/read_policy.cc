@@ -53,15 +53,21 @@ void expect_sp_divides(const YamlField& field, std::int64_t sp, const Architectu
                  model.vocabulary, model.name, (model.vocabulary / sp + 1) * sp));
 }
 
+bool is_auto(const YamlField& field) { return field.node->kind == YamlKind::kScalar && read_text(field) == "auto"; }
+
 void read_sp(const YamlField& field, const Architecture& model, Policy& policy) {
     expect_keys(field, kSpKeys);
     if (const auto kind = find(field, "kind")) policy.sp_kind = read_choice(*kind, kSpKinds, kPlannedSpKinds);
     const YamlField degree = get(field, "degree");
+    policy.automatic.sp = policy.automatic.alignment = is_auto(degree);
+    if (policy.automatic.sp) return;
     policy.sp = read_count(degree, kMostRanks);
     expect_sp_divides(degree, policy.sp, model);
 }
 
 void read_pp(const YamlField& field, const Architecture& model, Policy& policy) {
+    policy.automatic.pp = is_auto(field);
+    if (policy.automatic.pp) return;
     policy.pp = read_count(field, kMostRanks);
     if (policy.pp > model.layers)
         fail(field, fmt::format("got {} stages for the {} layers of model {}, expected at most one stage per layer",
@@ -71,6 +77,11 @@ void read_pp(const YamlField& field, const Architecture& model, Policy& policy) 
 // No data parallelism yet, and idle GPUs would falsify every figure per GPU.
 void expect_all_gpus(const YamlField& field, const Policy& policy, const Cluster& cluster) {
     const std::int64_t ranks = policy.sp * policy.pp;
+    if (policy.automatic.sp || policy.automatic.pp) {
+        if (cluster.gpus() % ranks == 0) return;
+        fail(field, fmt::format("got {} = {}, which does not divide the {} GPUs of cluster {}, expected a divisor",
+                                policy.automatic.pp ? "sp" : "pp", ranks, cluster.gpus(), cluster.name));
+    }
     if (ranks == cluster.gpus()) return;
     const bool whole_nodes = ranks % cluster.gpus_per_node == 0;
     fail(field,
@@ -124,10 +135,13 @@ void read_partition_mapping(const YamlField& field, std::int64_t sp, Partition& 
     if (const auto alignment = find(field, "alignment")) partition.alignment = read_alignment(*alignment, sp);
 }
 
-Partition read_partition(const std::optional<YamlField>& field, const Policy& policy) {
+Partition read_partition(const std::optional<YamlField>& field, Policy& policy) {
     Partition partition;
     partition.alignment = Tokens{policy.sp};
     if (!field) return partition;
+    policy.automatic.partition = is_auto(*field);
+    if (policy.automatic.partition) return partition;
+    if (field->node->kind == YamlKind::kMapping && find(*field, "alignment")) policy.automatic.alignment = false;
     if (field->node->kind == YamlKind::kMapping)
         read_partition_mapping(*field, policy.sp, partition);
     else if (read_text(*field) == "list")
@@ -193,8 +207,12 @@ Policy read_policy(const YamlField& field, const Scenario& scenario) {
     read_sp(get(field, "sp"), scenario.model, policy);
     read_pp(get(field, "pp"), scenario.model, policy);
     expect_all_gpus(field, policy, scenario.cluster);
-    policy.n = read_count(get(field, "n"), kMostSubsequences);
+    const YamlField n = get(field, "n");
+    policy.automatic.n = is_auto(n);
+    if (!policy.automatic.n) policy.n = read_count(n, kMostSubsequences);
     policy.partition = read_partition(find(field, "partition"), policy);
+    if (policy.automatic.n && policy.partition.kind == PartitionKind::kList)
+        fail(n, "got auto with a list of lengths, expected their number");
     expect_subsequences_fit(field, policy, scenario.sequence);
     const auto placement = find(field, "placement");
     policy.placement = placement ? read_placement(*placement) : AdaptiveOffload{};

@@ -19,29 +19,43 @@ enum class DataType : std::uint8_t { kBf16, kFp32 };
 constexpr Bytes size_of(DataType t) { return t == DataType::kBf16 ? 2_B : 4_B; }
 
 struct Precision {
-    DataType weights = DataType::kBf16;      // and activations
-    DataType gradients = DataType::kFp32;    // weight-gradient accumulators
-    DataType kv_gradients = DataType::kFp32; // dK/dV accumulators
+    DataType weights = DataType::kBf16;       // and activations
+    DataType gradients = DataType::kFp32;     // weight-gradient accumulators
+    DataType kv_gradients = DataType::kFp32;  // dK/dV accumulators
 };
 
-enum class SequenceParallelKind : std::uint8_t { kMegatron };  // tensor parallel, non-matmul regions sharded by sequence
+enum class SequenceParallelKind : std::uint8_t {
+    kMegatron
+};  // tensor parallel, non-matmul regions sharded by sequence
 enum class PartitionKind : std::uint8_t { kFlops, kCost, kEqual, kList };
-enum class CausalCount : std::uint8_t { kExact, kUncut };  // of attention FLOPs: the causal half exactly, or as if no mask cut it
+enum class CausalCount : std::uint8_t {
+    kExact,
+    kUncut
+};  // of attention FLOPs: the causal half exactly, or as if no mask cut it
 enum class Granularity : std::uint8_t { kStage, kLayer };
 enum class Inventory : std::uint8_t { kRuntime, kPaper };  // which table of activations: docs/memory.md
 
 struct Partition {
     PartitionKind kind = PartitionKind::kFlops;
     CausalCount count = CausalCount::kExact;
-    std::vector<Tokens> lengths;   // kList only; sums to the sequence
-    Tokens alignment{1};           // boundaries are multiples of it
+    std::vector<Tokens> lengths;  // kList only; sums to the sequence
+    Tokens alignment{1};          // boundaries are multiples of it
 };
 
-struct KeepAll {};                 // none: alpha = 0
-struct OffloadAll {};              // full: alpha = 1, the last subsequence included
-struct OffloadRatio { double alpha = 0; };  // the same alpha for every subsequence
-struct AdaptiveOffload {};         // as little as memory demands, hidden behind compute
+struct KeepAll {};     // none: alpha = 0
+struct OffloadAll {};  // full: alpha = 1, the last subsequence included
+struct OffloadRatio {
+    double alpha = 0;
+};                          // the same alpha for every subsequence
+struct AdaptiveOffload {};  // as little as memory demands, hidden behind compute
 using PlacementPolicy = std::variant<KeepAll, OffloadAll, OffloadRatio, AdaptiveOffload>;
+
+// Choices that the scenario leaves to the planner ("auto"); the fields themselves then hold 1, or their defaults.
+struct Automatic {
+    bool sp = false, pp = false, n = false, partition = false;
+    bool alignment = false;  // follows the chosen sp
+    bool any() const { return sp || pp || n || partition; }
+};
 
 struct Policy {
     SequenceParallelKind sp_kind = SequenceParallelKind::kMegatron;
@@ -52,6 +66,7 @@ struct Policy {
     PlacementPolicy placement;
     Granularity granularity = Granularity::kStage;
     Inventory inventory = Inventory::kRuntime;
+    Automatic automatic;
 };
 
 struct Scenario {
@@ -60,15 +75,15 @@ struct Scenario {
     Cluster cluster;
     Calibration calibration;
     Tokens sequence{};
-    std::int64_t batch = 1;     // sequences per step
+    std::int64_t batch = 1;  // sequences per step
     Precision precision;
     Policy policy;
-    std::string fingerprint;    // of the text of all files read
+    std::string fingerprint;  // of the text of all files read
 };
 
-// Reads a scenario and what it names: `architectures/NAME.yaml`, `clusters/NAME.yaml`, `calibrations/NAME.yaml` beside the
-// scenario file or, failing that, in the installed scenarios folder. Throws InputError, one line:
-// "file:line:col: what, got, expected, suggestion". The result satisfies every limit that docs/scenarios.md states.
+// Reads a scenario and what it names: `architectures/NAME.yaml`, `clusters/NAME.yaml`, `calibrations/NAME.yaml` beside
+// the scenario file or, failing that, in the installed scenarios folder. Throws InputError, one line: "file:line:col:
+// what, got, expected, suggestion". The result satisfies every limit that docs/scenarios.md states.
 Scenario read_scenario(const std::filesystem::path& path);
 
 // The same from text; `origin` names it in messages, `folder` is where named files are looked for.

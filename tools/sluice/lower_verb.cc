@@ -6,6 +6,7 @@
 #include "planner/lower.h"
 #include "schedule/schedule_file.h"
 #include "schedule/schedule_text.h"
+#include "tools/sluice/choose_plan.h"
 #include "tools/sluice/output.h"
 #include "tools/sluice/parse_arguments.h"
 #include "tools/sluice/progress_line.h"
@@ -30,9 +31,10 @@ int lower_verb(const Arguments& arguments) {
     if (!parse_arguments(usage, arguments)) return 0;
     require_writable(output);
 
-    const Scenario scenario = read_scenario(path);
+    Scenario scenario = read_scenario(path);
     Lowered lowered;
-    {
+    lowered.reasons = make_choices(scenario);
+    if (lowered.feasible()) {
         ProgressLine progress;
         lowered = lower(scenario, {[&](std::string_view pass) { progress.show(fmt::format("lower: {}", pass)); }});
     }

@@ -26,6 +26,7 @@ struct Verb {
 
 constexpr std::array kVerbs{
     Verb{"simulate", simulate_verb, "lower, verify and replay a scenario; print what the step costs"},
+    Verb{"plan", plan_verb, "choose degrees, subsequences and partition where the scenario says auto"},
     Verb{"lower", lower_verb, "write the schedule of a scenario"},
     Verb{"check", check_verb, "verify a schedule"},
     Verb{"show", show_verb, "print a schedule (as text, or a grid) or the summary of a trace"},

@@ -10,6 +10,7 @@
 #include "schedule/schedule_file.h"
 #include "schedule/verify.h"
 #include "sim/simulate.h"
+#include "tools/sluice/choose_plan.h"
 #include "tools/sluice/output.h"
 #include "tools/sluice/parse_arguments.h"
 #include "tools/sluice/progress_line.h"
@@ -114,7 +115,12 @@ int simulate_verb(const Arguments& arguments) {
     if (trace_path == "-") throw InputError("sluice simulate: --trace -: the summary goes to stdout, expected a file");
     if (!trace_path.empty()) require_writable(trace_path);
 
-    const Scenario scenario = read_scenario(path);
+    Scenario scenario = read_scenario(path);
+    if (std::vector<std::string> refusals = make_choices(scenario); !refusals.empty()) {
+        Outcome nothing;
+        nothing.lowered.reasons = std::move(refusals);
+        return print_refusal(scenario, nothing, json);
+    }
     Outcome out = run(scenario, schedule_path);
     if (!out.simulation) return print_refusal(scenario, out, json);
 

@@ -12,6 +12,7 @@ using Arguments = std::vector<std::string>;  // without program and verb
 int lower_verb(const Arguments&);
 int check_verb(const Arguments&);
 int show_verb(const Arguments&);
+int plan_verb(const Arguments&);
 int simulate_verb(const Arguments&);
 int export_verb(const Arguments&);
 

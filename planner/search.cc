@@ -1,0 +1,187 @@
+#include "planner/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/format_units.h"
+#include "planner/folded_step.h"
+#include "planner/lower.h"
+#include "planner/partition_sequence.h"
+#include "planner/step_estimate.h"
+
+namespace sluice {
+namespace {
+
+std::string_view name_of(PartitionKind kind) {
+    switch (kind) {
+        case PartitionKind::kFlops:
+            return "flops";
+        case PartitionKind::kCost:
+            return "cost";
+        case PartitionKind::kEqual:
+            return "equal";
+        case PartitionKind::kList:
+            return "list";
+    }
+    return "?";
+}
+
+// Numbers of subsequences whose mean length lies in [shortest, longest], most first.
+std::vector<std::int64_t> subsequence_counts(const Scenario& s, Tokens shortest, Tokens longest) {
+    if (!s.policy.automatic.n) return {s.policy.n};
+    std::set<std::int64_t, std::greater<>> counts;
+    for (std::int64_t octave = shortest.value; octave <= longest.value; octave *= 2)
+        for (const std::int64_t mean : {octave, octave + octave / 2})
+            if (mean <= longest.value && s.sequence.value / mean >= 1) counts.insert(s.sequence.value / mean);
+    if (counts.empty()) counts.insert(1);  // a sequence shorter than the shortest mean
+    return {counts.begin(), counts.end()};
+}
+
+std::vector<std::int64_t> divisors(std::int64_t n) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t d = 1; d <= n; ++d)
+        if (n % d == 0) result.push_back(d);
+    return result;
+}
+
+// Why the degrees cannot be used at all, or "".
+std::string impossible(const Scenario& s) {
+    const Policy& p = s.policy;
+    const Architecture& a = s.model;
+    const struct {
+        std::string_view name;
+        std::int64_t value;
+    } parts[] = {{"heads", a.heads},
+                 {"KV heads", a.kv_heads},
+                 {"hidden", a.hidden},
+                 {"ffn width", a.ffn},
+                 {"vocabulary", a.vocabulary}};
+    for (const auto& part : parts)
+        if (part.value % p.sp != 0) return fmt::format("sp {} does not divide the {} {}", p.sp, part.value, part.name);
+    if (p.pp > a.layers) return fmt::format("{} stages for {} layers", p.pp, a.layers);
+    const Tokens alignment = p.partition.alignment;
+    if (alignment.value % p.sp != 0)
+        return fmt::format("the alignment of {} tokens is not a multiple of sp {}", alignment.value, p.sp);
+    if (s.sequence.value % alignment.value != 0)
+        return fmt::format("{} tokens are not a multiple of the alignment, {}", s.sequence.value, alignment.value);
+    if (p.n > s.sequence.value / alignment.value)
+        return fmt::format("{} subsequences of at least {} tokens for a sequence of {}", p.n, alignment.value,
+                           s.sequence.value);
+    return {};
+}
+
+std::vector<Candidate> enumerate(const Scenario& scenario, Tokens shortest, Tokens longest) {
+    const Automatic& open = scenario.policy.automatic;
+    const std::int64_t gpus = scenario.cluster.gpus();
+    std::vector<PartitionKind> kinds{scenario.policy.partition.kind};
+    if (open.partition) kinds = {PartitionKind::kFlops, PartitionKind::kCost};
+    std::vector<Candidate> candidates;
+    for (const std::int64_t sp : divisors(gpus)) {
+        const std::int64_t pp = gpus / sp;
+        if ((!open.sp && sp != scenario.policy.sp) || (!open.pp && pp != scenario.policy.pp)) continue;
+        for (const std::int64_t n : subsequence_counts(scenario, shortest, longest))
+            for (const PartitionKind kind : kinds) {
+                Candidate candidate;
+                candidate.scenario = scenario;
+                Policy& policy = candidate.scenario.policy;
+                policy.sp = sp, policy.pp = pp, policy.n = n, policy.partition.kind = kind;
+                if (open.alignment) policy.partition.alignment = Tokens{sp};
+                policy.automatic = {};
+                candidate.reason = impossible(candidate.scenario);
+                candidates.push_back(std::move(candidate));
+            }
+    }
+    return candidates;
+}
+
+Seconds bound_of(const Scenario& s) {
+    const std::vector<Subsequence> subsequences = partition_sequence(s);
+    return estimate_step(fold_step(s, subsequences, split_layers(s.model.layers, s.policy.pp)), s).step;
+}
+
+std::string slower_reason(Seconds candidate, std::string_view how, Seconds best) {
+    return fmt::format("{} {} by the cost model, {:.1f}% more than the best", how, format(candidate),
+                       100 * (candidate / best - 1));
+}
+
+// Places candidates from the lowest bound up, until no bound can beat the finalists.
+void place_finalists(std::vector<Candidate*> by_bound, const SearchOptions& options) {
+    std::vector<Candidate*> placed;  // feasible, by estimate
+    const auto full = [&] { return placed.size() >= options.finalists; };
+    for (std::size_t k = 0; k < by_bound.size(); ++k) {
+        Candidate& candidate = *by_bound[k];
+        if (full() && candidate.bound >= placed[options.finalists - 1]->estimate) {
+            candidate.verdict = Verdict::kSlower;
+            candidate.reason = slower_reason(candidate.bound, "at least", placed.front()->estimate);
+            continue;
+        }
+        if (options.progress)
+            options.progress(candidate.label(), static_cast<double>(k) / static_cast<double>(by_bound.size()));
+        const PlannedStep step = plan_step(candidate.scenario);
+        if (!step.feasible()) {
+            candidate.verdict = Verdict::kInfeasible;
+            candidate.reason = step.reasons.front();
+            continue;
+        }
+        candidate.verdict = Verdict::kFinalist;
+        candidate.estimate = step.estimate;
+        candidate.reason = step.plan.notes.empty() ? "copies hidden" : step.plan.notes.front();
+        const auto at = std::find_if(placed.begin(), placed.end(),
+                                     [&](const Candidate* other) { return candidate.estimate < other->estimate; });
+        placed.insert(at, &candidate);
+    }
+    for (std::size_t k = options.finalists; k < placed.size(); ++k) {
+        placed[k]->verdict = Verdict::kSlower;
+        placed[k]->reason = slower_reason(placed[k]->estimate, "takes", placed.front()->estimate);
+    }
+}
+
+void evaluate(std::vector<Candidate>& candidates, const SearchOptions& options) {
+    std::vector<Candidate*> by_bound;
+    for (std::size_t k = 0; k < candidates.size(); ++k) {
+        Candidate& candidate = candidates[k];
+        if (!candidate.reason.empty()) continue;
+        if (options.progress)
+            options.progress("bounds", static_cast<double>(k) / static_cast<double>(candidates.size()));
+        candidate.bound = bound_of(candidate.scenario);
+        by_bound.push_back(&candidate);
+    }
+    std::stable_sort(by_bound.begin(), by_bound.end(),
+                     [](const Candidate* a, const Candidate* b) { return a->bound < b->bound; });
+    place_finalists(std::move(by_bound), options);
+}
+
+Seconds sort_time(const Candidate& c) { return c.estimate.value > 0 ? c.estimate : c.bound; }
+
+}  // namespace
+
+std::string Candidate::label() const {
+    const Policy& p = scenario.policy;
+    return fmt::format("sp {} x pp {}, n {}, partition {}", p.sp, p.pp, p.n, name_of(p.partition.kind));
+}
+
+std::vector<Candidate> search(const Scenario& scenario, const SearchOptions& options) {
+    SLUICE_CHECK(options.finalists > 0, "a search has a result");
+    constexpr Tokens kShort{2048}, kLong{16384};  // SPPO section 6.1
+    std::vector<Candidate> candidates = enumerate(scenario, kShort, kLong);
+    evaluate(candidates, options);
+    const auto is_finalist = [](const Candidate& c) { return c.verdict == Verdict::kFinalist; };
+    if (scenario.policy.automatic.n && std::none_of(candidates.begin(), candidates.end(), is_finalist)) {
+        for (auto [shortest, longest] :
+             {std::pair(Tokens{512}, Tokens{kShort.value - 1}), std::pair(Tokens{kLong.value + 1}, Tokens{131072})}) {
+            std::vector<Candidate> more = enumerate(scenario, shortest, longest);
+            evaluate(more, options);
+            candidates.insert(candidates.end(), std::make_move_iterator(more.begin()),
+                              std::make_move_iterator(more.end()));
+        }
+    }
+    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return std::pair(a.verdict, sort_time(a)) < std::pair(b.verdict, sort_time(b));
+    });
+    return candidates;
+}
+
+}  // namespace sluice

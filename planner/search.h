@@ -1,0 +1,41 @@
+// The search over what a scenario leaves to the planner: sequence-parallel degree, stages, subsequences, partition.
+//
+// Every candidate is priced by the cost model. First a bound, the estimate of the step with nothing offloaded, which no
+// placement can beat; then, from the lowest bound up, placement under the memory limits and the estimate of the placed
+// step, until the next bound is no better than what was found. The caller replays the finalists.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "scenarios/scenario.h"
+
+namespace sluice {
+
+struct SearchOptions {
+    std::size_t finalists = 3;                                             // feasible candidates to return as such
+    std::function<void(std::string_view what, double fraction)> progress;  // may be empty
+};
+
+enum class Verdict : std::uint8_t { kFinalist, kSlower, kInfeasible, kImpossible };
+
+struct Candidate {
+    Scenario scenario;  // with every choice made
+    Verdict verdict = Verdict::kImpossible;
+    std::string reason;         // why it is not a finalist, one line; of a finalist what its estimate consists of
+    Seconds bound{};            // estimate with nothing offloaded; 0 when impossible
+    Seconds estimate{};         // of the placed step; 0 when it was not placed
+    std::string label() const;  // "sp 8 x pp 16, n 256, partition flops"
+};
+
+// All candidates: finalists first by estimate, then slower ones by estimate or bound, infeasible ones by bound,
+// impossible ones. No finalist: nothing fits. Deterministic; ties go to the earlier in the order sp, pp, n descending,
+// partition.
+//
+// N: mean lengths S/N from 2 Ki to 16 Ki tokens (SPPO section 6.1), in steps of at most a factor of 1.5; shorter and
+// longer ones only when none of these fits. sp x pp is always the whole cluster.
+std::vector<Candidate> search(const Scenario&, const SearchOptions& = {});
+
+}  // namespace sluice

@@ -1,0 +1,115 @@
+#include "tools/sluice/choose_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/format_units.h"
+#include "planner/lower.h"
+#include "sim/simulate.h"
+
+namespace sluice {
+namespace {
+
+std::string_view name_of(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::kFinalist:
+            return "finalist";
+        case Verdict::kSlower:
+            return "slower";
+        case Verdict::kInfeasible:
+            return "does not fit";
+        case Verdict::kImpossible:
+            return "impossible";
+    }
+    return "?";
+}
+
+Seconds replay(const Scenario& scenario) {
+    const Lowered lowered = lower(scenario);
+    SimulateOptions options;
+    options.kernels = options.memory = false;
+    const Simulation simulation = simulate(lowered.schedule, scenario.cluster, scenario.calibration, options);
+    SLUICE_CHECK(simulation.stuck.empty(), "planned schedules run to their end");
+    return simulation.trace.step;
+}
+
+}  // namespace
+
+Choice choose_plan(const Scenario& scenario, ProgressLine& progress) {
+    SearchOptions options;
+    if (progress.active())
+        options.progress = [&](std::string_view what, double fraction) {
+            progress.show(fmt::format("plan: {}", what), fraction);
+        };
+    Choice choice;
+    for (Candidate& candidate : search(scenario, options)) choice.candidates.push_back({std::move(candidate), {}});
+    for (ReplayedCandidate& c : choice.candidates) {
+        if (c.candidate.verdict != Verdict::kFinalist) continue;
+        progress.show(fmt::format("plan: replaying {}", c.candidate.label()));
+        c.replayed = replay(c.candidate.scenario);
+    }
+    const auto rank = [](const ReplayedCandidate& c) { return c.replayed.value > 0 ? c.replayed.value : 1e300; };
+    std::stable_sort(choice.candidates.begin(), choice.candidates.end(),
+                     [&](const ReplayedCandidate& a, const ReplayedCandidate& b) { return rank(a) < rank(b); });
+    return choice;
+}
+
+std::vector<std::string> make_choices(Scenario& scenario) {
+    if (!scenario.policy.automatic.any()) return {};
+    ProgressLine progress;
+    const Choice choice = choose_plan(scenario, progress);
+    if (choice.found()) {
+        scenario = choice.scenario();
+        return {};
+    }
+    std::vector<std::string> reasons;
+    for (const ReplayedCandidate& c : choice.candidates)
+        reasons.push_back(fmt::format("{}: {}", c.candidate.label(), c.candidate.reason));
+    return reasons;
+}
+
+std::string choice_text(const Scenario& scenario, const Choice& choice, bool explain) {
+    std::string text = fmt::format("{}: {}, {} tokens, {} x {} on {}\n", scenario.name, scenario.model.name,
+                                   scenario.sequence.value * scenario.batch, scenario.cluster.gpus(),
+                                   scenario.cluster.gpu.name, scenario.cluster.name);
+    if (choice.found()) {
+        const ReplayedCandidate& best = choice.candidates.front();
+        text += fmt::format("  best             {}: {} replayed, {} by the cost model; {}\n", best.candidate.label(),
+                            format(best.replayed), format(best.candidate.estimate), best.candidate.reason);
+    } else {
+        text += fmt::format("  nothing fits, of {} candidates\n", choice.candidates.size());
+    }
+    if (!explain && choice.found()) return text;
+    for (std::size_t i = choice.found() ? 1 : 0; i < choice.candidates.size(); ++i) {
+        const ReplayedCandidate& c = choice.candidates[i];
+        const std::string why = c.replayed.value > 0 ? fmt::format("{} replayed, {} by the cost model",
+                                                                   format(c.replayed), format(c.candidate.estimate))
+                                                     : c.candidate.reason;
+        text += fmt::format("  {:<17}{}: {}\n", name_of(c.candidate.verdict), c.candidate.label(), why);
+    }
+    return text;
+}
+
+std::string choice_json(const Choice& choice) {
+    using Json = nlohmann::ordered_json;
+    const auto seconds = [](Seconds t) { return t.value > 0 ? Json(t.value) : Json(nullptr); };
+    Json json{{"feasible", choice.found()}, {"candidates", Json::array()}};
+    for (const ReplayedCandidate& c : choice.candidates) {
+        const Policy& p = c.candidate.scenario.policy;
+        json["candidates"].push_back({{"sp", p.sp},
+                                      {"pp", p.pp},
+                                      {"n", p.n},
+                                      {"partition", p.partition.kind == PartitionKind::kCost ? "cost" : "flops"},
+                                      {"verdict", name_of(c.candidate.verdict)},
+                                      {"reason", c.candidate.reason},
+                                      {"bound_seconds", seconds(c.candidate.bound)},
+                                      {"estimate_seconds", seconds(c.candidate.estimate)},
+                                      {"replayed_seconds", seconds(c.replayed)}});
+    }
+    return json.dump(2);
+}
+
+}  // namespace sluice

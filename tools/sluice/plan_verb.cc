@@ -1,0 +1,32 @@
+#include <fmt/format.h>
+
+#include "tools/sluice/choose_plan.h"
+#include "tools/sluice/parse_arguments.h"
+#include "tools/sluice/verbs.h"
+
+namespace sluice {
+
+int plan_verb(const Arguments& arguments) {
+    std::string path;
+    bool explain = false, json = false;
+    const Usage usage{"plan",
+                      "Makes the choices that a scenario leaves open (auto): sp, pp, n, partition.",
+                      "SCENARIO",
+                      &path,
+                      {{"--explain", "", "say of every candidate why it was not chosen", nullptr, &explain},
+                       {"--json", "", "print all candidates as JSON, the best first", nullptr, &json}},
+                      "  sluice plan scenarios/auto-gpt7b-1m-a100x32.yaml\n"
+                      "  sluice plan scenarios/auto-gpt7b-1m-a100x32.yaml --explain"};
+    if (!parse_arguments(usage, arguments)) return 0;
+
+    const Scenario scenario = read_scenario(path);
+    Choice choice;
+    {
+        ProgressLine progress;
+        choice = choose_plan(scenario, progress);
+    }
+    fmt::print("{}", json ? choice_json(choice) + "\n" : choice_text(scenario, choice, explain));
+    return choice.found() ? 0 : 1;
+}
+
+}  // namespace sluice
