@@ -7,6 +7,7 @@
 #include "models/collective_cost.h"
 #include "models/copy_cost.h"
 #include "models/kernel_cost.h"
+#include "models/rails.h"
 #include "schedule/op_matches.h"
 
 namespace sluice {
@@ -28,17 +29,22 @@ Seconds transfer_time(Bytes bytes, Rank from, Rank to, const Scenario& s) {
     return c.network.latency + bytes / (c.network.bandwidth / sharers);
 }
 
-Seconds collective_op_time(const Collective& work, Rank rank, const FoldedStep& step, const Scenario& s) {
-    const std::vector<Rank>& members = step.schedule.groups[index(work.group)].members;
-    const std::int64_t sp = s.policy.sp;
-    std::int64_t first = static_cast<std::int64_t>(index(rank)) * sp, last = first + sp - 1, count = sp;
-    if (step.group_roles[index(work.group)] != GroupRole::kSequenceParallel) {
-        first = static_cast<std::int64_t>(index(members.front())) * sp;
-        last = static_cast<std::int64_t>(index(members.back())) * sp + sp - 1;
-        count = static_cast<std::int64_t>(members.size()) *
-                (step.group_roles[index(work.group)] == GroupRole::kEveryRank ? sp : 1);
-    }
-    return collective_time(work, static_cast<std::size_t>(count), across_nodes(s, first, last), s.calibration);
+// The ranks that a folded group stands for; of groups that there is one of per shard, those of shard 0.
+std::vector<Rank> unfolded_members(GroupId group, const FoldedStep& step, const Scenario& s) {
+    const auto sp = static_cast<std::size_t>(s.policy.sp);
+    const std::size_t shards = step.group_roles[index(group)] == GroupRole::kSameShard ? 1 : sp;
+    std::vector<Rank> members;
+    for (const Rank folded : step.schedule.groups[index(group)].members)
+        for (std::size_t t = 0; t < shards; ++t) members.push_back(id_at<Rank>(index(folded) * sp + t));
+    return members;
+}
+
+Seconds collective_op_time(const Collective& work, const FoldedStep& step, const Scenario& s) {
+    const std::vector<Rank> members = unfolded_members(work.group, step, s);
+    const bool across = across_nodes(s, static_cast<std::int64_t>(index(members.front())),
+                                     static_cast<std::int64_t>(index(members.back())));
+    const std::size_t rails = across ? rails_of(members, s.cluster).count : 1;
+    return collective_time(work, members.size(), across, s.calibration, rails);
 }
 
 // Walks every rank's program op by op; a rank waits at a match until its partners are there.
@@ -134,7 +140,7 @@ Seconds op_time(const Op& op, const FoldedStep& step, const Scenario& s) {
         }
         Seconds operator()(const Send& work) const { return transfer_time(work.bytes, op.rank, op.lane.peer, s); }
         Seconds operator()(const Receive& work) const { return transfer_time(work.bytes, op.lane.peer, op.rank, s); }
-        Seconds operator()(const Collective& work) const { return collective_op_time(work, op.rank, step, s); }
+        Seconds operator()(const Collective& work) const { return collective_op_time(work, step, s); }
     };
     return std::visit(Time{op, step, s}, op.work);
 }
