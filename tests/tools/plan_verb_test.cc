@@ -1,0 +1,66 @@
+// sluice plan, and what simulate does with a scenario that leaves choices open.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/tools/derived_scenario.h"
+#include "tests/tools/run_sluice.h"
+#include "tests/tools/temporary_folder.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string open_text() {
+    return replaced(replaced(replaced(tiny_text(), "degree: 2", "degree: auto"), "pp: 2", "pp: auto"), "n: 8",
+                    "n: auto");
+}
+
+TEST(PlanVerb, ChoosesAndSaysWhy) {
+    const TemporaryFolder folder;
+    const std::string scenario = write_scenario(folder, open_text());
+    const Finished json = run_sluice({"plan", scenario, "--json"});
+    ASSERT_EQ(json.code, 0) << json.err;
+    EXPECT_EQ(json.err, "");
+    const Json plan = Json::parse(json.out);
+    ASSERT_TRUE(plan["feasible"].get<bool>());
+    const Json& candidates = plan["candidates"];
+    EXPECT_EQ(candidates[0]["verdict"], "finalist");
+    for (const Json& c : candidates) {
+        EXPECT_EQ(c["sp"].get<int>() * c["pp"].get<int>(), 4);
+        EXPECT_NE(c["reason"], "");
+        if (c["verdict"] == "finalist") {
+            EXPECT_LE(candidates[0]["replayed_seconds"].get<double>(), c["replayed_seconds"].get<double>());
+        }
+    }
+    const Finished text = run_sluice({"plan", scenario, "--explain"});
+    ASSERT_EQ(text.code, 0);
+    EXPECT_NE(text.out.find("  best             sp "), std::string::npos) << text.out;
+    EXPECT_EQ(run_sluice({"plan", scenario, "--json"}).out, json.out);
+
+    // simulate makes the same choice
+    const Finished simulated = run_sluice({"simulate", scenario, "--json"});
+    ASSERT_EQ(simulated.code, 0) << simulated.err;
+    const Json step = Json::parse(simulated.out);
+    EXPECT_EQ(step["plan"]["sp"], candidates[0]["sp"]);
+    EXPECT_EQ(step["plan"]["n"], candidates[0]["n"]);
+    EXPECT_EQ(step["step_seconds"], candidates[0]["replayed_seconds"]);
+}
+
+TEST(PlanVerb, NothingFits) {
+    const TemporaryFolder folder;
+    const std::string scenario =
+        write_scenario(folder, replaced(open_text(), "cluster: tiny", "cluster: {use: tiny, gpu_memory: 16 MiB}"));
+    const Finished plan = run_sluice({"plan", scenario});
+    EXPECT_EQ(plan.code, 1);
+    EXPECT_NE(plan.out.find("nothing fits"), std::string::npos) << plan.out;
+    EXPECT_NE(plan.out.find("of GPU memory needed"), std::string::npos) << plan.out;
+    const Finished simulated = run_sluice({"simulate", scenario, "--json"});
+    EXPECT_EQ(simulated.code, 1);
+    EXPECT_FALSE(Json::parse(simulated.out)["reasons"].empty());
+}
+
+}  // namespace
+}  // namespace sluice
