@@ -86,6 +86,12 @@ void collect(std::array<pollfd, 2> channels, std::array<std::string*, 2> texts) 
 
 }  // namespace
 
+bool terminals_exist() {
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal >= 0) ::close(terminal);
+    return terminal >= 0;
+}
+
 Finished run_sluice(const std::vector<std::string>& arguments, const RunOptions& options) {
     Program program{{SLUICE_COMMAND}, options.environment, options, make_pipe(), {}};
     program.err = options.terminal ? make_terminal() : make_pipe();

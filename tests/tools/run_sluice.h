@@ -18,6 +18,9 @@ struct RunOptions {
     bool fixed_addresses = false;            // no address space randomisation, where the system allows it
 };
 
+// Can a terminal be made here? Not in a bare root folder without /dev/pts.
+bool terminals_exist();
+
 // Ended by SIGALRM after a minute.
 Finished run_sluice(const std::vector<std::string>& arguments, const RunOptions& options = {});
 
