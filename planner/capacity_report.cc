@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/format_units.h"
+#include "models/pinned_memory.h"
 
 namespace sluice {
 namespace {
@@ -50,18 +51,12 @@ void report_devices(const Scenario& s, const Schedule& folded, const Placement& 
     }
 }
 
-void report_hosts(const Scenario& s, const Placement& placement, std::vector<std::string>& report) {
-    const auto sp = static_cast<std::size_t>(s.policy.sp), per_node = static_cast<std::size_t>(s.cluster.gpus_per_node);
-    const std::size_t ranks = placement.host.size() * sp;
-    for (std::size_t first = 0; first < ranks; first += per_node) {
-        const std::size_t last = std::min(first + per_node, ranks) - 1;
-        Bytes pinned{};
-        for (std::size_t r = first; r <= last; ++r) pinned += placement.host[r / sp].arena;
-        if (pinned <= s.cluster.host.usable()) continue;
-        report.push_back(
-            fmt::format("node {}: {} of host memory needed for the offloaded activations of ranks {}-{}, {} usable",
-                        first / per_node, format(pinned), first, last, format(s.cluster.host.usable())));
-    }
+void report_hosts(const Scenario& s, const Schedule& folded, std::vector<std::string>& report) {
+    const auto sp = static_cast<std::size_t>(s.policy.sp);
+    std::vector<Bytes> by_rank;
+    for (const Bytes of_stage : pinned_bytes(folded, s.cluster.host.allocator)) by_rank.insert(by_rank.end(), sp, of_stage);
+    for (std::string& line : host_shortages(place_pinned(by_rank, s.cluster), s.cluster))
+        report.push_back(std::move(line));
 }
 
 }  // namespace
@@ -69,7 +64,7 @@ void report_hosts(const Scenario& s, const Placement& placement, std::vector<std
 std::vector<std::string> capacity_report(const Scenario& scenario, const Schedule& folded, const Placement& placement) {
     std::vector<std::string> report;
     report_devices(scenario, folded, placement, report);
-    report_hosts(scenario, placement, report);
+    report_hosts(scenario, folded, report);
     return report;
 }
 

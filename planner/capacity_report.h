@@ -10,7 +10,8 @@
 
 namespace sluice {
 
-// One line per stage whose device arena exceeds the GPU and per node whose pinned arenas exceed the host; empty: fits.
+// One line per stage whose device arena exceeds the GPU, and per NUMA node or node whose ranks pin more than it has
+// (models/pinned_memory.h); empty: fits. Requires: the folded schedule is placed.
 std::vector<std::string> capacity_report(const Scenario&, const Schedule& folded, const Placement& folded_placement);
 
 }  // namespace sluice

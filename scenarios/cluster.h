@@ -17,6 +17,7 @@ struct Gpu {
     BytesPerSecond memory_bandwidth{}; // nominal HBM bandwidth
 
     Bytes usable() const { return memory - reserved; }
+    friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
 // GPU <-> host. `d2h`, `h2d`: one GPU alone. `duplex`: both directions of one GPU together.
@@ -25,6 +26,21 @@ struct Pcie {
     Seconds latency{};                            // per copy
     std::int64_t gpus_per_switch = 1;             // divides the GPUs of a NUMA node
     BytesPerSecond switch_d2h{}, switch_h2d{};    // uplink of the switch, shared by its GPUs
+    friend bool operator==(const Pcie&, const Pcie&) = default;
+};
+
+// On which NUMA node's memory a rank's pinned arena lies.
+enum class NumaPlacement : std::uint8_t {
+    kLocal,       // the GPU's own: processes bound to their NUMA node
+    kInterleave,  // page by page over all of the node: numactl --interleave=all
+    kFirst,       // the first until it is full, then the next: what an unbound process gets that runs on the first
+};
+
+// What is pinned for a rank's host buffers.
+enum class HostAllocator : std::uint8_t {
+    kExact,       // one arena of just the size that placement gave
+    kPowerOfTwo,  // a block per buffer, rounded up to a power of two and reused for its size only, as PyTorch's caching
+                  // host allocator does
 };
 
 struct HostMemory {
@@ -32,13 +48,21 @@ struct HostMemory {
     Bytes reserved{};            // per node: the system, the data loader; not for pinned buffers
     std::int64_t numa_nodes = 1; // per node; GPUs are spread over them in order
     BytesPerSecond bandwidth{};  // DRAM of one NUMA node, shared by all copies of its GPUs, both directions together
+    NumaPlacement numa = NumaPlacement::kLocal;
+    BytesPerSecond cross_bandwidth{};  // of one NUMA node with the others, per direction, shared by all copies that
+                                       // leave or enter it; 0: not known, local placement only
+    HostAllocator allocator = HostAllocator::kExact;
+    BytesPerSecond pin_rate{};  // at which the ranks of one NUMA node together pin memory at start-up; 0: not known
 
     Bytes usable() const { return memory - reserved; }
+    Bytes usable_per_numa() const { return usable() / numa_nodes; }
+    friend bool operator==(const HostMemory&, const HostMemory&) = default;
 };
 
 struct Nvlink {
     BytesPerSecond bandwidth{};  // per GPU and direction, through the switch; 0: none, peers go over PCIe
     Seconds latency{};
+    friend bool operator==(const Nvlink&, const Nvlink&) = default;
 };
 
 struct Network {
@@ -46,6 +70,7 @@ struct Network {
     BytesPerSecond bandwidth{};  // per NIC and direction
     Seconds latency{};
     bool nic_shares_gpu_pcie = true;  // GPU-direct: traffic crosses the GPU's own PCIe link
+    friend bool operator==(const Network&, const Network&) = default;
 };
 
 struct Cluster {
@@ -59,6 +84,8 @@ struct Cluster {
     Network network;
 
     std::int64_t gpus() const { return nodes * gpus_per_node; }
+    // NUMA node of a GPU, counted within its node.
+    std::int64_t numa_of(std::int64_t gpu_of_node) const { return gpu_of_node * host.numa_nodes / gpus_per_node; }
 };
 
 }  // namespace sluice

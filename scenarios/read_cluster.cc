@@ -17,10 +17,16 @@ constexpr std::string_view kKeys[] = {"name", "nodes", "gpus_per_node", "sources
 constexpr std::string_view kGpuKeys[] = {"name", "memory", "reserved", "peak", "memory_bandwidth"};
 constexpr std::string_view kPcieKeys[] = {"d2h",        "h2d",       "duplex", "latency", "gpus_per_switch",
                                           "switch_d2h", "switch_h2d"};
-constexpr std::string_view kHostKeys[] = {"memory", "reserved", "numa_nodes", "bandwidth"};
+constexpr std::string_view kHostKeys[] = {"memory", "reserved",        "numa_nodes", "bandwidth",
+                                          "numa",   "cross_bandwidth", "allocator",  "pin_rate"};
 constexpr std::string_view kNvlinkKeys[] = {"bandwidth", "latency"};
 constexpr std::string_view kNetworkKeys[] = {"nics", "bandwidth", "latency", "nic_shares_gpu_pcie"};
-constexpr std::string_view kOverrideKeys[] = {"use", "nodes", "gpus_per_node", "gpu_memory", "host_memory"};
+constexpr std::string_view kOverrideKeys[] = {"use",         "nodes",     "gpus_per_node",  "gpu_memory",
+                                              "host_memory", "host_numa", "host_allocator", "host_cross_bandwidth"};
+constexpr Choice<NumaPlacement> kNumaPlacements[] = {
+    {"local", NumaPlacement::kLocal}, {"interleave", NumaPlacement::kInterleave}, {"first", NumaPlacement::kFirst}};
+constexpr Choice<HostAllocator> kAllocators[] = {{"exact", HostAllocator::kExact},
+                                                 {"power_of_two", HostAllocator::kPowerOfTwo}};
 
 Bytes read_reserved(const SourcedBlock& block, Bytes memory) {
     const auto field = find_number(block, "reserved");
@@ -84,6 +90,10 @@ HostMemory read_host(const SourcedBlock& block) {
     host.reserved = read_reserved(block, host.memory);
     host.numa_nodes = count_or_one(block, "numa_nodes");
     host.bandwidth = read_bytes_per_second(get_number(block, "bandwidth"));
+    if (const auto numa = find_number(block, "numa")) host.numa = read_choice(*numa, kNumaPlacements);
+    host.cross_bandwidth = rate_or(block, "cross_bandwidth", {});
+    if (const auto allocator = find_number(block, "allocator")) host.allocator = read_choice(*allocator, kAllocators);
+    host.pin_rate = rate_or(block, "pin_rate", {});
     return host;
 }
 
@@ -109,6 +119,12 @@ YamlField locate(const YamlField& root, std::string_view block, std::string_view
     return field ? *field : *around;
 }
 
+// host.KEY of a cluster file, or the override host_KEY.
+YamlField locate_host(const YamlField& root, std::string_view key) {
+    const auto override_field = find(root, fmt::format("host_{}", key));
+    return override_field ? *override_field : locate(root, "host", key);
+}
+
 // What concerns several numbers at once.
 void expect_consistent(const Cluster& c, const YamlField& root) {
     if (c.gpus_per_node % c.host.numa_nodes != 0)
@@ -120,6 +136,9 @@ void expect_consistent(const Cluster& c, const YamlField& root) {
         fail(locate(root, "pcie", "gpus_per_switch"),
              fmt::format("{} GPUs per switch do not divide the {} GPUs of a NUMA node, expected a divisor",
                          c.pcie.gpus_per_switch, gpus_per_numa));
+    if (c.host.numa != NumaPlacement::kLocal && c.host.numa_nodes > 1 && c.host.cross_bandwidth.value == 0)
+        fail(locate_host(root, "numa"),
+             "copies to the memory of other NUMA nodes need the rate between them, expected a key \"cross_bandwidth\"");
     if (c.network.nics > 0 && c.gpus_per_node % c.network.nics != 0)
         fail(locate(root, "network", "nics"), fmt::format("{} NICs do not divide gpus_per_node {}, expected a divisor",
                                                           c.network.nics, c.gpus_per_node));
@@ -165,6 +184,10 @@ void override_cluster(Cluster& cluster, const YamlField& overrides) {
     };
     memory("gpu_memory", cluster.gpu.reserved, cluster.gpu.memory);
     memory("host_memory", cluster.host.reserved, cluster.host.memory);
+    if (const auto field = find(overrides, "host_numa")) cluster.host.numa = read_choice(*field, kNumaPlacements);
+    if (const auto field = find(overrides, "host_allocator")) cluster.host.allocator = read_choice(*field, kAllocators);
+    if (const auto field = find(overrides, "host_cross_bandwidth"))
+        cluster.host.cross_bandwidth = read_bytes_per_second(*field);
     expect_consistent(cluster, overrides);
 }
 

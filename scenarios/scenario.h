@@ -69,6 +69,13 @@ struct Policy {
     Automatic automatic;
 };
 
+// Another job on every node, as a constant load. Its part is already taken off what `cluster` offers: the bytes are in
+// host.reserved, the rates are off host.bandwidth.
+struct OtherJob {
+    Bytes host_memory{};        // that it holds, per node, spread evenly over the NUMA nodes
+    BytesPerSecond d2h{}, h2d{};  // that its copies take from the DRAM of each NUMA node
+};
+
 struct Scenario {
     std::string name;
     Architecture model;
@@ -78,6 +85,7 @@ struct Scenario {
     std::int64_t batch = 1;  // sequences per step
     Precision precision;
     Policy policy;
+    OtherJob other_job;
     std::string fingerprint;  // of the text of all files read
 };
 

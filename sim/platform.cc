@@ -83,8 +83,8 @@ namespace {
 Path path_between(const Topology& topology, Endpoint from, Endpoint to) {
     const auto source = static_cast<std::size_t>(from), target = static_cast<std::size_t>(to);
     const std::size_t ranks = topology.ranks();
-    if (source >= 2 * ranks) return topology.copy_in(id_at<Rank>(target));
-    if (target >= 2 * ranks) return topology.copy_out(id_at<Rank>(source));
+    if (source >= 2 * ranks) return topology.copy_in(from, id_at<Rank>(target));
+    if (target >= 2 * ranks) return topology.copy_out(id_at<Rank>(source), to);
     if (source >= ranks) return topology.collective(id_at<Rank>(source - ranks), id_at<Rank>(target));
     return topology.transfer(id_at<Rank>(source), id_at<Rank>(target));
 }

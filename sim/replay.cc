@@ -10,6 +10,7 @@
 #include "models/kernel_cost.h"
 #include "models/rails.h"
 #include "sim/collectives.h"
+#include "sim/copy_parts.h"
 #include "sim/platform.h"
 #include "sim/topology.h"
 
@@ -58,11 +59,12 @@ public:
     void run();
 
 private:
-    // A rank's engines as far as its compute speed depends on them.
+    // A rank's engines as far as its compute speed depends on them, and its copies in several parts.
     struct Engines {
         std::size_t slowed_by = 0;  // set of Slowing
         bool computing = false;
         bool changed = false;  // listed in changed_
+        std::size_t parts_out = 0, parts_in = 0;  // flows of the running copy that have not ended
     };
 
     Routes routes() const;
@@ -94,6 +96,11 @@ private:
     void set_speeds();
 
     const Op& op(OpId id) const { return schedule_.ops[index(id)]; }
+    bool last_of(OpId token);
+    std::size_t& parts_left(const Op& copy) {
+        Engines& engines = engines_[index(copy.rank)];
+        return copy.lane.kind == LaneKind::kCopyOut ? engines.parts_out : engines.parts_in;
+    }
 
     const Schedule& schedule_;
     const OpGraph& graph_;
@@ -102,6 +109,7 @@ private:
     std::span<OpRun> runs_;
     ReplayCounters& counters_;
     Topology topology_;
+    std::vector<std::vector<CopyPart>> copy_parts_;  // by rank
     bool interference_;
     std::vector<Rails> rails_;  // by group
     Platform platform_;
@@ -131,6 +139,7 @@ Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& 
       runs_(runs),
       counters_(counters),
       topology_(cluster, schedule.ranks.size()),
+      copy_parts_(copy_parts(schedule, cluster, topology_)),
       interference_(interferes(calibration.interference)),
       rails_(rails_of_groups(schedule, cluster)),
       platform_(topology_, routes(), speeds(calibration.interference),
@@ -175,9 +184,11 @@ Routes Replay::routes() const {
     std::vector<MemberFlow> flows;
     for (const Op& o : schedule_.ops) {
         if (o.lane.kind == LaneKind::kCopyOut) {
-            found.insert({topology_.gpu(o.rank), topology_.memory(o.rank)});
+            for (const CopyPart& part : copy_parts_[index(o.rank)])
+                found.insert({topology_.gpu(o.rank), part.memory});
         } else if (o.lane.kind == LaneKind::kCopyIn) {
-            found.insert({topology_.memory(o.rank), topology_.gpu(o.rank)});
+            for (const CopyPart& part : copy_parts_[index(o.rank)])
+                found.insert({part.memory, topology_.gpu(o.rank)});
         } else if (o.lane.kind == LaneKind::kSend) {
             found.insert({topology_.gpu(o.rank), topology_.gpu(o.lane.peer)});
         } else if (const auto* c = std::get_if<Collective>(&o.work)) {
@@ -222,9 +233,13 @@ void Replay::start_compute(const Op& o) {
 void Replay::start_copy(const Op& o) {
     after(topology_.copy_latency(), [this, id = o.id] {
         const Op& copy = op(id);
-        const Endpoint gpu = topology_.gpu(copy.rank), memory = topology_.memory(copy.rank);
+        const Endpoint gpu = topology_.gpu(copy.rank);
         const bool out = copy.lane.kind == LaneKind::kCopyOut;
-        flow(out ? gpu : memory, out ? memory : gpu, std::get<Copy>(copy.work).bytes, id);
+        const std::vector<CopyPart>& parts = copy_parts_[index(copy.rank)];
+        parts_left(copy) = parts.size();
+        const std::vector<Bytes> bytes = divide(std::get<Copy>(copy.work).bytes, parts);
+        for (std::size_t p = 0; p < parts.size(); ++p)
+            flow(out ? gpu : parts[p].memory, out ? parts[p].memory : gpu, bytes[p], id);
     });
 }
 
@@ -286,18 +301,24 @@ void Replay::flow(Endpoint from, Endpoint to, Bytes bytes, OpId token) {
         platform_.start_flow(from, to, bytes, static_cast<std::uint32_t>(token));
         return;
     }
-    const std::uint32_t match = matches_.of(token);
-    if (match == kNoMatch || --flows_left_[match] == 0) ended_.push_back(token);
+    if (last_of(token)) ended_.push_back(token);
 }
 
 // ---- Ending
 // ----------------------------------------------------------------------------------------------------------
 
+// Counts a flow or an execution as ended; was it the last of its op or match?
+bool Replay::last_of(OpId token) {
+    const std::uint32_t match = matches_.of(token);
+    if (match != kNoMatch) return --flows_left_[match] == 0;
+    const Op& o = op(token);
+    return o.lane.kind == LaneKind::kCompute || --parts_left(o) == 0;
+}
+
 // The token of work is its op, or the first member of its match.
 void Replay::work_ended(std::uint32_t token) {
     const auto id = OpId{token};
-    const std::uint32_t match = matches_.of(id);
-    if (match != kNoMatch && --flows_left_[match] > 0) return;
+    if (!last_of(id)) return;
     ended_.push_back(id);
     settle();
 }

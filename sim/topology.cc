@@ -11,11 +11,6 @@
 namespace sluice {
 namespace {
 
-// Things of a node that serve its GPUs in order: GPU `local` of `per_node` uses thing local * things / per_node.
-std::int64_t share_of(std::int64_t local, std::int64_t things, std::int64_t per_node) {
-    return local * things / per_node;
-}
-
 }  // namespace
 
 Topology::Topology(const Cluster& cluster, std::size_t ranks) : cluster_(cluster), ranks_(ranks), gpus_(ranks) {
@@ -35,7 +30,6 @@ Topology::Topology(const Cluster& cluster, std::size_t ranks) : cluster_(cluster
             add_own(node, local, gpus_[rank]);
         }
     }
-    memories_ = static_cast<std::size_t>(used_nodes * cluster.host.numa_nodes);
 }
 
 LinkId Topology::add(std::string name, BytesPerSecond rate) {
@@ -55,24 +49,30 @@ void Topology::add_shared(std::int64_t node, std::vector<Gpu>& of_node) {
             of_node[static_cast<std::size_t>(g)].switch_in = in;
         }
     }
-    std::vector<LinkId> memory, nic_out, nic_in;
-    for (std::int64_t m = 0; m < c.host.numa_nodes; ++m) {
-        memory.push_back(add(fmt::format("node{}/dram{}", node, m), c.host.bandwidth));
-    }
+    add_numa(node);
+    std::vector<LinkId> nic_out, nic_in;
     for (std::int64_t n = 0; n < c.network.nics; ++n) {
         nic_out.push_back(add(fmt::format("node{}/nic{}/out", node, n), c.network.bandwidth));
         nic_in.push_back(add(fmt::format("node{}/nic{}/in", node, n), c.network.bandwidth));
     }
     for (std::int64_t g = 0; g < per_node; ++g) {
         Gpu& gpu = of_node[static_cast<std::size_t>(g)];
-        const auto numa = static_cast<std::size_t>(share_of(g, c.host.numa_nodes, per_node));
-        gpu.memory = memory[numa];
+        const auto numa = static_cast<std::size_t>(c.numa_of(g));
         gpu.numa = static_cast<std::uint32_t>(static_cast<std::size_t>(node * c.host.numa_nodes) + numa);
         if (c.network.nics > 0) {
             const auto nic = static_cast<std::size_t>(adapter_of(g, c));
             gpu.nic_out = nic_out[nic];
             gpu.nic_in = nic_in[nic];
         }
+    }
+}
+
+void Topology::add_numa(std::int64_t node) {
+    const HostMemory& host = cluster_.host;
+    for (std::int64_t m = 0; m < host.numa_nodes; ++m) {
+        const std::string cross = fmt::format("node{}/cross{}", node, m);
+        numa_.push_back({add(fmt::format("node{}/dram{}", node, m), host.bandwidth),
+                         add(cross + "/out", host.cross_bandwidth), add(cross + "/in", host.cross_bandwidth)});
     }
 }
 
@@ -100,6 +100,12 @@ Endpoint Topology::memory(Rank r) const {
     return Endpoint{static_cast<std::uint32_t>(2 * ranks_ + gpus_[index(r)].numa)};
 }
 
+Endpoint Topology::memory(Rank r, std::size_t numa) const {
+    const auto of_node = static_cast<std::size_t>(cluster_.host.numa_nodes);
+    SLUICE_CHECK(numa < of_node, "a NUMA node of the rank's node");
+    return Endpoint{static_cast<std::uint32_t>(2 * ranks_ + static_cast<std::size_t>(node(r)) * of_node + numa)};
+}
+
 std::string Topology::name(Endpoint e) const {
     const auto i = static_cast<std::size_t>(e);
     if (i < ranks_) return fmt::format("gpu{}", i);
@@ -122,18 +128,27 @@ void Topology::push_in(Path& path, const Gpu& gpu) const {
     path.push_back(gpu.in);
 }
 
-Path Topology::copy_out(Rank r) const {
+Path Topology::copy_out(Rank r, Endpoint to) const {
     const Gpu& gpu = gpus_[index(r)];
     Path path;
     push_out(path, gpu);
     path.push_back(gpu.switch_out);
-    path.push_back(gpu.memory);
+    if (to != memory(r)) {
+        path.push_back(numa(memory(r)).out);
+        path.push_back(numa(to).in);
+    }
+    path.push_back(numa(to).dram);
     return path;
 }
 
-Path Topology::copy_in(Rank r) const {
+Path Topology::copy_in(Endpoint from, Rank r) const {
     const Gpu& gpu = gpus_[index(r)];
-    Path path{gpu.memory, gpu.switch_in};
+    Path path{numa(from).dram};
+    if (from != memory(r)) {
+        path.push_back(numa(from).out);
+        path.push_back(numa(memory(r)).in);
+    }
+    path.push_back(gpu.switch_in);
     push_in(path, gpu);
     return path;
 }

@@ -32,16 +32,22 @@ public:
 
     const std::vector<Link>& links() const { return links_; }
     std::size_t ranks() const { return ranks_; }
-    std::size_t endpoints() const { return 2 * ranks_ + memories_; }
+    std::size_t endpoints() const { return 2 * ranks_ + numa_.size(); }
 
-    // A GPU's memory; the same reached through the rank's collective channel; the DRAM of the NUMA node of a rank.
+    // A GPU's memory; the same reached through the rank's collective channel; the DRAM of a NUMA node of the rank's
+    // node: the GPU's own, or any.
     Endpoint gpu(Rank r) const { return Endpoint{static_cast<std::uint32_t>(index(r))}; }
     Endpoint channel(Rank r) const { return Endpoint{static_cast<std::uint32_t>(ranks_ + index(r))}; }
     Endpoint memory(Rank r) const;
+    Endpoint memory(Rank r, std::size_t numa) const;
     std::string name(Endpoint e) const;
 
-    Path copy_out(Rank r) const;                // gpu(r) -> memory(r)
-    Path copy_in(Rank r) const;                 // memory(r) -> gpu(r)
+    // gpu(r) -> memory, memory -> gpu(r); a memory of the rank's node. That of another NUMA node than the GPU's own is
+    // reached over what joins the two: out of the one that the bytes leave, into the one that they enter.
+    Path copy_out(Rank r, Endpoint memory) const;
+    Path copy_in(Endpoint memory, Rank r) const;
+    Path copy_out(Rank r) const { return copy_out(r, memory(r)); }
+    Path copy_in(Rank r) const { return copy_in(memory(r), r); }
     Path transfer(Rank from, Rank to) const;    // gpu(from) -> gpu(to); different ranks
     Path collective(Rank from, Rank to) const;  // channel(from) -> gpu(to): the cap link, then as transfer
 
@@ -60,14 +66,20 @@ private:
         LinkId out, in;  // its PCIe link, per direction
         LinkId both;     // both directions together; same as `out` when that does not bind
         LinkId switch_out, switch_in;
-        LinkId memory;  // DRAM of its NUMA node
         LinkId nvlink_out, nvlink_in;
         LinkId nic_out, nic_in;
         LinkId channel, rail;    // caps inside the node, between nodes
         std::uint32_t numa = 0;  // over all nodes
     };
 
+    struct Numa {
+        LinkId dram;
+        LinkId out, in;  // to and from the other NUMA nodes of its node
+    };
+
     LinkId add(std::string name, BytesPerSecond rate);
+    void add_numa(std::int64_t node);
+    const Numa& numa(Endpoint memory) const { return numa_[static_cast<std::size_t>(memory) - 2 * ranks_]; }
     void add_shared(std::int64_t node, std::vector<Gpu>& of_node);
     void add_own(std::int64_t node, std::int64_t local, Gpu& gpu);
     std::int64_t node(Rank r) const;
@@ -75,10 +87,11 @@ private:
     void push_in(Path& path, const Gpu& gpu) const;
 
     Cluster cluster_;
-    std::size_t ranks_ = 0, memories_ = 0;
+    std::size_t ranks_ = 0;
     bool duplex_binds_ = false;
     std::vector<Link> links_;
-    std::vector<Gpu> gpus_;  // by rank
+    std::vector<Gpu> gpus_;   // by rank
+    std::vector<Numa> numa_;  // of all nodes
 };
 
 }  // namespace sluice

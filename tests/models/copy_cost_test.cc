@@ -45,6 +45,27 @@ TEST(CopyCost, HostMemoryIsSharedByTheGpusOfItsNumaNode) {
     EXPECT_EQ(shared_d2h(c).value, 5e9);
 }
 
+TEST(CopyCost, MemoryOfAnotherNumaNodeIsReachedOverWhatJoinsThem) {
+    Cluster c = node();
+    c.host.cross_bandwidth = BytesPerSecond{40e9};
+    EXPECT_EQ(shared_d2h(c).value, 25e9) << "local copies do not cross";
+    c.host.numa = NumaPlacement::kFirst;  // the four GPUs of NUMA node 1 cross
+    EXPECT_EQ(shared_d2h(c, 3).value, 25e9);
+    EXPECT_EQ(shared_d2h(c, 4).value, 10e9);
+    EXPECT_EQ(shared_h2d(c, 4).value, 10e9);
+    EXPECT_EQ(shared_d2h(c).value, 10e9) << "the slowest decides";
+    c.host.bandwidth = BytesPerSecond{40e9};  // eight GPUs on one DRAM
+    EXPECT_EQ(shared_d2h(c, 0).value, 5e9);
+    EXPECT_EQ(shared_d2h(c, 4).value, 5e9);
+    c.host.numa = NumaPlacement::kInterleave;  // half of every copy crosses, both DRAMs serve all
+    EXPECT_EQ(shared_d2h(c).value, 10e9);
+    c.host.cross_bandwidth = BytesPerSecond{10e9};
+    EXPECT_EQ(shared_d2h(c).value, 5e9);
+    EXPECT_EQ(shared_h2d(c).value, 5e9);
+    c.host.numa_nodes = 1;
+    EXPECT_EQ(shared_d2h(c).value, 5e9) << "eight GPUs on one DRAM; nothing to cross";
+}
+
 TEST(CopyCost, HiddenBytesTakeTheLatencyOffTheWindow) {
     EXPECT_EQ(hidden_d2h(node(), Seconds{1} + kLatency), Bytes{25'000'000'000});
     EXPECT_EQ(hidden_h2d(node(), Seconds{0.5} + kLatency), Bytes{12'000'000'000});

@@ -30,7 +30,7 @@ const Names kNumbers{"step_seconds",
                      "offloaded_bytes",
                      "ops",
                      "activities"};
-const Names kOthers{"feasible", "reasons", "peak_gpu_kinds", "wall_seconds", "plan", "notes"};
+const Names kOthers{"feasible", "reasons", "peak_gpu_kinds", "peak_host_bytes_per_numa", "pin_seconds", "wall_seconds", "plan", "notes"};
 
 Names keys(const Json& object) {
     Names found;
@@ -133,6 +133,31 @@ TEST(SimulateVerb, LittleMemoryIsAnAnswerNotAnError) {
     const Finished lowered = run_sluice("lower " + path + " -o " + (folder / "x.txt"));
     EXPECT_EQ(lowered.code, 1);
     EXPECT_EQ(folder.names(), (std::vector<std::string>{"derived.yaml"}));
+}
+
+Json two_numa_nodes(const TemporaryFolder& folder, const std::string& host, int code = 0) {
+    std::string cluster = read_file(std::filesystem::path(SLUICE_SOURCE_DIR) / "scenarios/clusters/tiny.yaml", 1_MiB);
+    cluster = replaced(replaced(cluster, "numa_nodes: 1", "numa_nodes: 2, " + host), "gpus_per_switch: 2", "gpus_per_switch: 1");
+    std::filesystem::create_directories(folder / "clusters");
+    write_file(folder / "clusters/split.yaml", [&](std::ostream& out) { out << cluster; });
+    return simulate_json(write_scenario(folder, replaced(tiny_text(), "cluster: tiny", "cluster: split")), code);
+}
+
+// Two ranks of a stage pin the same bytes, one on each NUMA node of a node of two GPUs.
+TEST(SimulateVerb, PinnedBytesByNumaNode) {
+    const TemporaryFolder folder;
+    const Json local = two_numa_nodes(folder, "pin_rate: 1 GB/s");
+    const std::int64_t node = local["peak_host_bytes_per_node"];
+    EXPECT_GT(node, 0);
+    EXPECT_EQ(local["peak_host_bytes_per_numa"], (std::vector<std::int64_t>{node / 2, node / 2}));
+    EXPECT_DOUBLE_EQ(local["pin_seconds"].get<double>(), static_cast<double>(node) / 2 / 1e9);
+    const Json first = two_numa_nodes(folder, "numa: first, cross_bandwidth: 1 GB/s");
+    EXPECT_EQ(first["peak_host_bytes_per_numa"][1], 0);
+    EXPECT_TRUE(first["pin_seconds"].is_null()) << "no rate given";
+    EXPECT_GT(first["step_seconds"], local["step_seconds"]);
+    const Json spread = two_numa_nodes(folder, "numa: interleave, cross_bandwidth: 1 GB/s");
+    EXPECT_GT(spread["step_seconds"], local["step_seconds"]);
+    EXPECT_LT(spread["step_seconds"], first["step_seconds"]);
 }
 
 TEST(SimulateVerb, AmpleMemoryMovesNothing) {

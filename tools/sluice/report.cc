@@ -74,9 +74,24 @@ constexpr const char* kSummaryKeys[] = {"step_seconds",
                                         "peak_gpu_rank",
                                         "peak_gpu_kinds",
                                         "peak_host_bytes_per_node",
+                                        "peak_host_bytes_per_numa",
+                                        "pin_seconds",
                                         "offloaded_bytes",
                                         "ops",
                                         "activities"};
+
+// Of the largest node.
+void add_pinned(Json& json, const Prediction& p) {
+    Json by_numa = Json::array();
+    Bytes node{};
+    for (const Bytes bytes : p.pinned.by_node[p.pinned.largest_node()]) {
+        by_numa.push_back(bytes.value);
+        node += bytes;
+    }
+    json["peak_host_bytes_per_node"] = node.value;
+    json["peak_host_bytes_per_numa"] = std::move(by_numa);
+    if (const auto time = pin_time(p.pinned, p.scenario.cluster)) json["pin_seconds"] = time->value;
+}
 
 void add_prediction(Json& json, const Prediction& p) {
     const StepSummary& summary = p.summary;
@@ -95,8 +110,7 @@ void add_prediction(Json& json, const Prediction& p) {
         json["peak_gpu_rank"] = pool->owner;
         json["peak_gpu_kinds"] = kinds_object(*pool);
     }
-    const PoolPeak* host = largest(summary.host_peaks);
-    json["peak_host_bytes_per_node"] = host == nullptr ? 0 : host->arena.value;
+    add_pinned(json, p);
     json["offloaded_bytes"] = summary.offloaded.value;
     json["ops"] = summary.ops;
     json["activities"] = p.simulation->activities;
@@ -143,10 +157,31 @@ std::string memory_text(const StepSummary& summary) {
     if (const PoolPeak* pool = largest(summary.device_peaks))
         text += fmt::format("  GPU memory       {} of {} on rank {}, most live at op {}: {}\n", format(pool->arena),
                             format(pool->capacity), pool->owner, index(pool->op), kinds_text(*pool));
-    if (const PoolPeak* pool = largest(summary.host_peaks))
-        text += fmt::format("  host memory      {} of {} pinned on node {}\n", format(pool->arena),
-                            format(pool->capacity), pool->owner);
     return text;
+}
+
+std::string pinned_text(const PinnedMemory& pinned, const Cluster& cluster) {
+    const std::size_t node = pinned.largest_node();
+    Bytes all{};
+    std::string by_numa;
+    for (const Bytes bytes : pinned.by_node[node]) {
+        all += bytes;
+        by_numa += (by_numa.empty() ? "" : " + ") + format(bytes);
+    }
+    std::string text = fmt::format("  host memory      {} of {} pinned on node {}", format(all),
+                                   format(cluster.host.usable()), node);
+    if (all.value > 0 && cluster.host.numa_nodes > 1) text += fmt::format(", by NUMA node {}", by_numa);
+    if (const auto time = pin_time(pinned, cluster); time && time->value > 0)
+        text += fmt::format("; pinning takes {} once, at start-up", format(*time));
+    return text + "\n";
+}
+
+// Of a trace, which does not say where in a node memory lies.
+std::string host_pool_text(const StepSummary& summary) {
+    const PoolPeak* pool = largest(summary.host_peaks);
+    return pool == nullptr ? ""
+                           : fmt::format("  host memory      {} of {} pinned on node {}\n", format(pool->arena),
+                                         format(pool->capacity), pool->owner);
 }
 
 }  // namespace
@@ -179,7 +214,7 @@ std::string prediction_text(const Prediction& p) {
     std::string text = heading(p.scenario);
     text += fmt::format("  step             {}: {:.0f} tokens/s, {:.1f} per GPU, MFU {:.1f}%\n", format(p.summary.step),
                         rate.tokens_per_second, rate.tokens_per_gpu_second, 100 * rate.mfu);
-    text += lanes_text(p.summary) + memory_text(p.summary);
+    text += lanes_text(p.summary) + memory_text(p.summary) + pinned_text(p.pinned, p.scenario.cluster);
     text += fmt::format("  offloaded        {} in all{}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
     text += fmt::format(
         "  schedule         {} ops, {} activities; lowered in {:.2f} s, verified in {:.2f} s, replayed in {:.2f} s\n",
@@ -221,7 +256,7 @@ std::string trace_text(const Trace& trace, const StepSummary& summary) {
                                    from.schedule_fingerprint, from.hardware, from.calibration);
     text += fmt::format("  step             {}, {} ops, {} ranks\n", format(summary.step), summary.ops,
                         summary.lanes.size());
-    text += lanes_text(summary) + memory_text(summary);
+    text += lanes_text(summary) + memory_text(summary) + host_pool_text(summary);
     for (const std::string& omission : from.omissions) text += "  not modelled     " + omission + "\n";
     return text;
 }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "models/pinned_memory.h"
 #include "planner/lower.h"
 #include "scenarios/scenario.h"
 #include "sim/simulate.h"
@@ -23,6 +24,7 @@ struct Prediction {
     const Lowered& lowered;
     const Simulation* simulation = nullptr;  // nullptr: infeasible
     StepSummary summary{};
+    PinnedMemory pinned{};
     WallSeconds wall{};
 };
 

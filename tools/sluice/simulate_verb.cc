@@ -57,6 +57,7 @@ void add_provenance(Trace& trace, const Scenario& scenario, const Schedule& sche
 struct Outcome {
     Lowered lowered;
     Diagnostics problems;                  // of a given schedule
+    PinnedMemory pinned;
     std::optional<Simulation> simulation;  // when feasible and without problems
     WallSeconds wall;
 };
@@ -71,6 +72,9 @@ Outcome run(const Scenario& scenario, const std::string& schedule_path) {
     out.problems = timed(out.wall.verify, [&] { return verify(out.lowered.schedule); });
     if (!out.problems.empty() && schedule_path.empty())
         throw InternalError(fmt::format("the planner made an invalid schedule: {}", out.problems.front().message));
+    out.pinned = place_pinned(pinned_bytes(out.lowered.schedule, scenario.cluster.host.allocator), scenario.cluster);
+    for (std::string& line : host_shortages(out.pinned, scenario.cluster))  // a given schedule has limits of its own
+        out.problems.push_back({"host-capacity", kNoOp, kNoBuffer, std::move(line)});
     if (!out.problems.empty()) return out;
 
     SimulateOptions options;
@@ -127,7 +131,8 @@ int simulate_verb(const Arguments& arguments) {
     Trace& trace = out.simulation->trace;
     add_provenance(trace, scenario, out.lowered.schedule);
     if (!trace_path.empty()) write_trace(trace_path, trace);
-    const Prediction prediction{scenario, out.lowered, &*out.simulation, summarize_step(trace), out.wall};
+    const Prediction prediction{scenario,   out.lowered, &*out.simulation, summarize_step(trace),
+                                out.pinned, out.wall};
     fmt::print("{}", json ? prediction_json(prediction) + "\n" : prediction_text(prediction));
     return 0;
 }
