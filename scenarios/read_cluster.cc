@@ -138,7 +138,8 @@ void expect_consistent(const Cluster& c, const YamlField& root) {
                          c.pcie.gpus_per_switch, gpus_per_numa));
     if (c.host.numa != NumaPlacement::kLocal && c.host.numa_nodes > 1 && c.host.cross_bandwidth.value == 0)
         fail(locate_host(root, "numa"),
-             "copies to the memory of other NUMA nodes need the rate between them, expected a key \"cross_bandwidth\"");
+             fmt::format("copies to the memory of other NUMA nodes need the rate between them, expected a key \"{}\"",
+                         find(root, "use") ? "host_cross_bandwidth" : "cross_bandwidth"));
     if (c.network.nics > 0 && c.gpus_per_node % c.network.nics != 0)
         fail(locate(root, "network", "nics"), fmt::format("{} NICs do not divide gpus_per_node {}, expected a divisor",
                                                           c.network.nics, c.gpus_per_node));

@@ -12,14 +12,21 @@ std::string hardware(std::size_t ranks, const Cluster& c) {
                        c.gpus_per_node);
 }
 
-std::vector<std::string> omissions(const Calibration& calibration) {
+std::string host_memory_omission(const HostMemory& host) {
+    const bool local = host.numa == NumaPlacement::kLocal || host.numa_nodes == 1;
+    return fmt::format("{}; nothing but copies uses host DRAM",
+                       local ? "copies use the DRAM of the GPU's own NUMA node"
+                             : "every copy of a rank divides over NUMA nodes as its pinned memory does");
+}
+
+std::vector<std::string> omissions(const HostMemory& host, const Calibration& calibration) {
     std::vector<std::string> all = {
         "kernels take their time from the calibration alone: no clock, power or thermal limits, no variation between "
         "GPUs",
         "the host CPU takes no time: launches are covered by the gap per kernel, everything else by nothing",
         "collectives are rings, chains or direct exchanges: no trees, no in-switch reduction, no choice by the library",
         "across nodes only the NICs limit traffic: no congestion inside the network",
-        "copies use the DRAM of the GPU's own NUMA node; nothing but copies uses host DRAM",
+        host_memory_omission(host),
         "sends, receives and kernels that wait for a partner do not slow compute",
     };
     const Interference& factors = calibration.interference;
@@ -40,7 +47,7 @@ Provenance replay_provenance(std::size_t ranks, const Cluster& cluster, const Ca
     p.calibration = calibration.name;
     p.hardware = hardware(ranks, cluster);
     p.versions = {{"sluice", SLUICE_VERSION}, {"simgrid", simgrid_version()}};
-    p.omissions = omissions(calibration);
+    p.omissions = omissions(cluster.host, calibration);
     return p;
 }
 

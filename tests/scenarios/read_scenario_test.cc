@@ -71,15 +71,46 @@ TEST(ReadScenario, EveryClusterKeyArrives) {
     EXPECT_EQ(c.pcie.gpus_per_switch, 2);
     EXPECT_EQ(c.pcie.switch_d2h, BytesPerSecond{26e9});
     EXPECT_EQ(c.pcie.switch_h2d, BytesPerSecond{27e9});
-    EXPECT_EQ(c.host.reserved, 1_GiB);
+    EXPECT_EQ(c.host.reserved, 3_GiB);  // 2 GiB of it the other job's
     EXPECT_EQ(c.host.numa_nodes, 2);
-    EXPECT_EQ(c.host.bandwidth, BytesPerSecond{100e9});
+    EXPECT_EQ(c.host.bandwidth, BytesPerSecond{75e9});  // 100 in the file, 25 taken by the other job
+    EXPECT_EQ(c.host.numa, NumaPlacement::kInterleave);     // replaced: first
+    EXPECT_EQ(c.host.allocator, HostAllocator::kExact);     // replaced: power_of_two
+    EXPECT_EQ(c.host.cross_bandwidth, BytesPerSecond{35e9});  // replaced: 30
+    EXPECT_EQ(c.host.pin_rate, BytesPerSecond{1.4 * 1024 * 1024 * 1024});
     EXPECT_EQ(c.nvlink.bandwidth, BytesPerSecond{300e9});
     EXPECT_EQ(c.nvlink.latency, Seconds{800e-9});
     EXPECT_EQ(c.network.nics, 4);
     EXPECT_EQ(c.network.bandwidth, BytesPerSecond{12.5e9});
     EXPECT_EQ(c.network.latency, Seconds{2e-6});
     EXPECT_FALSE(c.network.nic_shares_gpu_pcie);
+}
+
+// The keys of host: without their replacements.
+TEST(ReadScenario, HostKeysOfAClusterFileArrive) {
+    std::string text = read_file(kValid / "everything.yaml", 1_MiB);
+    for (const std::string line : {"  host_numa: interleave\n", "  host_allocator: exact\n"})
+        text.erase(text.find(line), line.size());
+    const HostMemory host = parse_scenario(text, "x.yaml", kValid).cluster.host;
+    EXPECT_EQ(host.numa, NumaPlacement::kFirst);
+    EXPECT_EQ(host.allocator, HostAllocator::kPowerOfTwo);
+}
+
+// The same as a node that has so much less.
+TEST(ReadScenario, AnotherJobIsCapacityRemoved) {
+    const std::string text = read_file(kShipped / "tiny.yaml", 1_MiB);
+    Scenario shared = parse_scenario(text + "other_job: {host_memory: 1 GiB, d2h: 5 GB/s, h2d: 7 GB/s}\n", "x.yaml",
+                                     kShipped);
+    Scenario less = parse_scenario(text, "x.yaml", kShipped);
+    EXPECT_EQ(shared.other_job.host_memory, 1_GiB);
+    EXPECT_EQ(shared.other_job.d2h, BytesPerSecond{5e9});
+    EXPECT_EQ(shared.other_job.h2d, BytesPerSecond{7e9});
+    EXPECT_NE(shared.cluster.host, less.cluster.host);
+    less.cluster.host.memory -= 1_GiB;
+    less.cluster.host.bandwidth -= BytesPerSecond{12e9};
+    EXPECT_EQ(shared.cluster.host.usable(), less.cluster.host.usable());
+    EXPECT_EQ(shared.cluster.host.usable_per_numa(), less.cluster.host.usable_per_numa());
+    EXPECT_EQ(shared.cluster.host.bandwidth, less.cluster.host.bandwidth);
 }
 
 TEST(ReadScenario, EveryCalibrationKeyArrives) {
@@ -139,6 +170,10 @@ TEST(ReadScenario, DefaultsAreTheDocumentedOnes) {
     EXPECT_EQ(s.cluster.pcie.switch_h2d, BytesPerSecond{9e9});
     EXPECT_EQ(s.cluster.host.reserved, 0_B);
     EXPECT_EQ(s.cluster.host.numa_nodes, 1);
+    EXPECT_EQ(s.cluster.host.numa, NumaPlacement::kLocal);
+    EXPECT_EQ(s.cluster.host.allocator, HostAllocator::kExact);
+    EXPECT_EQ(s.cluster.host.pin_rate.value, 0);
+    EXPECT_EQ(s.other_job.host_memory, 0_B);
     EXPECT_EQ(s.cluster.nvlink.bandwidth.value, 0);
     EXPECT_EQ(s.cluster.network.nics, 0);
     EXPECT_TRUE(s.calibration.nvlink_collective.empty());
