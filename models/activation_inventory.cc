@@ -30,36 +30,45 @@ std::vector<ActivationTensor> runtime_inventory(const Scenario& s) {
     const double mean_keys = static_cast<double>(s.sequence.value) / 2;
     using enum Lifetime;
     return {
-        {"block input", row, kForwardBackward, {}, {}, ""},
-        {"norm1 statistics", statistics, kForwardBackward, {}, traffic(row), "block input"},
-        {"norm1 output", row, kForwardBackward, {}, traffic(2 * row), "block input"},
+        {"block input", row, kForwardBackward, {}, {}, "", false},
+        {"norm1 statistics", statistics, kForwardBackward, {}, traffic(row), "block input", true},
+        {"norm1 output", row, kForwardBackward, {}, traffic(2 * row), "block input", true},
         {"query", w.element * w.queries, kForwardBackward, Flops{2 * w.hidden * w.queries},
-         traffic(2 * w.element * w.queries), "norm1 output"},
+         traffic(2 * w.element * w.queries), "norm1 output", true},
         {"key and value", 2 * w.element * w.kv, kEverySubsequence, Flops{4 * w.hidden * w.kv},
-         traffic(4 * w.element * w.kv), "norm1 output"},
+         traffic(4 * w.element * w.kv), "norm1 output", false},
         {"attention output",
          w.element * w.queries,
          kForwardBackward,
          Flops{4 * mean_keys * w.queries},
          {},
-         "query, key and value"},
-        {"log-sum-exp", 4 * w.heads, kForwardBackward, Flops{4 * mean_keys * w.queries}, {}, "query, key and value"},
+         "query, key and value",
+         false},
+        {"log-sum-exp",
+         4 * w.heads,
+         kForwardBackward,
+         Flops{4 * mean_keys * w.queries},
+         {},
+         "query, key and value",
+         false},
         {"middle residual", row, kForwardBackward, Flops{2 * w.hidden * w.queries}, traffic(3 * row),
-         "attention output, block input"},
-        {"norm2 statistics", statistics, kForwardBackward, {}, traffic(row), "middle residual"},
-        {"norm2 output", row, kForwardBackward, {}, traffic(2 * row), "middle residual"},
+         "attention output, block input", false},
+        {"norm2 statistics", statistics, kForwardBackward, {}, traffic(row), "middle residual", true},
+        {"norm2 output", row, kForwardBackward, {}, traffic(2 * row), "middle residual", true},
         {w.gated ? "gate and up" : "first MLP output",
          w.element * first,
          kForwardBackward,
          Flops{2 * w.hidden * first},
          {},
-         "norm2 output"},
+         "norm2 output",
+         true},
         {"activation output",
          w.element * w.ffn,
          kForwardBackward,
          {},
          traffic(w.element * (first + w.ffn)),
-         w.gated ? "gate and up" : "first MLP output"},
+         w.gated ? "gate and up" : "first MLP output",
+         true},
     };
 }
 
@@ -68,12 +77,21 @@ std::vector<ActivationTensor> paper_inventory(const Scenario& s) {
     const auto h = static_cast<double>(s.model.hidden);
     using enum Lifetime;
     return {
-        {"block input (paper)", 2 * h, kForwardBackward, {}, {}, ""},
-        {"query (paper)", 2 * h, kForwardBackward, {}, {}, ""},
-        {"key and value (paper)", 4 * h, kEverySubsequence, {}, {}, ""},
-        {"attention (paper)", 8 * h, kForwardBackward, {}, {}, ""},
-        {"MLP (paper)", 22 * h, kForwardBackward, {}, {}, ""},
+        {"block input (paper)", 2 * h, kForwardBackward, {}, {}, "", false},
+        {"query (paper)", 2 * h, kForwardBackward, {}, {}, "", false},
+        {"key and value (paper)", 4 * h, kEverySubsequence, {}, {}, "", false},
+        {"attention (paper)", 8 * h, kForwardBackward, {}, {}, "", false},
+        {"MLP (paper)", 22 * h, kForwardBackward, {}, {}, "", false},
     };
+}
+
+template <class Predicate>
+Bytes bytes_of(const Scenario& scenario, Subsequence sub, Predicate counts) {
+    double per_token = 0;
+    for (const ActivationTensor& t : activation_inventory(scenario))
+        if (counts(t)) per_token += t.bytes_per_token;
+    const double per_rank = per_token * static_cast<double>(sub.length.value) / static_cast<double>(scenario.policy.sp);
+    return Bytes{std::llround(std::ceil(per_rank))};
 }
 
 }  // namespace
@@ -83,11 +101,11 @@ std::vector<ActivationTensor> activation_inventory(const Scenario& scenario) {
 }
 
 Bytes unit_bytes(const Scenario& scenario, Subsequence sub) {
-    double per_token = 0;
-    for (const ActivationTensor& t : activation_inventory(scenario))
-        if (t.lifetime == Lifetime::kForwardBackward) per_token += t.bytes_per_token;
-    const double per_rank = per_token * static_cast<double>(sub.length.value) / static_cast<double>(scenario.policy.sp);
-    return Bytes{std::llround(std::ceil(per_rank))};
+    return bytes_of(scenario, sub, [](const ActivationTensor& t) { return t.lifetime == Lifetime::kForwardBackward; });
+}
+
+Bytes cheap_bytes(const Scenario& scenario, Subsequence sub) {
+    return bytes_of(scenario, sub, [](const ActivationTensor& t) { return t.cheap; });
 }
 
 Bytes kv_bytes(const Scenario& scenario, Subsequence sub) {

@@ -25,6 +25,9 @@ struct ActivationTensor {
     Flops recompute_per_token{};  // GEMM and attention FLOPs to make it again from what precedes it, whole layer
     Bytes recompute_traffic_per_token{};  // memory traffic likewise
     std::string_view recomputed_from;     // "" where nothing cheaper than the whole layer gives it
+    // Does the recompute fate drop it after forward and make it again? True for what one or two GEMMs and norms give;
+    // attention's results and the residual stream are checkpoints: quadratic, or behind another reduce-scatter.
+    bool cheap = false;
 };
 
 // The table for the scenario's inventory: `runtime` is what our runtime saves, `paper` the figures of SPPO Fig. 9, for
@@ -32,8 +35,9 @@ struct ActivationTensor {
 std::vector<ActivationTensor> activation_inventory(const Scenario&);
 
 // Bytes of one layer and one subsequence on one rank, exact for the runtime inventory's integer sizes.
-Bytes unit_bytes(const Scenario&, Subsequence);  // class 1: the unit that is kept or offloaded (A_i of one layer)
-Bytes kv_bytes(const Scenario&, Subsequence);    // class 0
+Bytes unit_bytes(const Scenario&, Subsequence);   // class 1: the unit that is kept or offloaded (A_i of one layer)
+Bytes cheap_bytes(const Scenario&, Subsequence);  // the part of it that the recompute fate drops; 0 for `paper`
+Bytes kv_bytes(const Scenario&, Subsequence);     // class 0
 Bytes kv_gradient_bytes(const Scenario&, Subsequence);
 
 }  // namespace sluice

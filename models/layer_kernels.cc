@@ -47,9 +47,15 @@ Kernel norm(const Shape& s) { return pointwise(PointwiseKind::kNorm, s.shard_tok
 Kernel norm_backward(const Shape& s) { return pointwise(PointwiseKind::kNorm, s.shard_tokens, s.hidden, 4, s.element); }
 Kernel residual(const Shape& s) { return pointwise(PointwiseKind::kResidual, s.shard_tokens, s.hidden, 3, s.element); }
 
-void append_rope(KernelChain& chain, const Scenario& scenario, const Shape& s) {
+// On `columns` values per token: queries, or queries and keys.
+void append_rope(KernelChain& chain, const Scenario& scenario, const Shape& s, std::int64_t columns) {
     if (scenario.model.positions != Positions::kRope) return;
-    chain.push_back(pointwise(PointwiseKind::kRope, s.tokens, s.queries_width + s.kv_width, 2, s.element));
+    chain.push_back(pointwise(PointwiseKind::kRope, s.tokens, columns, 2, s.element));
+}
+
+KernelChain first_half_of_mlp(const Shape& s) {
+    return {gemm(s.tokens, s.gated ? 2 * s.ffn : s.ffn, s.hidden),
+            pointwise(PointwiseKind::kActivation, s.tokens, s.ffn, s.gated ? 3 : 2, s.element)};
 }
 
 // dK and dV of all keys, produced in the activations' type, added into the accumulators (one read, one write).
@@ -65,13 +71,12 @@ LayerForward layer_forward(const Scenario& scenario, Subsequence sub) {
     LayerForward chains;
     chains.norm1 = {norm(s)};
     chains.attention = {gemm(s.tokens, s.qkv, s.hidden)};
-    append_rope(chains.attention, scenario, s);
+    append_rope(chains.attention, scenario, s, s.queries_width + s.kv_width);
     chains.attention.push_back(attention(s, Pass::kForward));
     chains.attention.push_back(gemm(s.tokens, s.hidden, s.queries_width));
     chains.norm2 = {residual(s), norm(s)};
-    chains.mlp = {gemm(s.tokens, s.gated ? 2 * s.ffn : s.ffn, s.hidden),
-                  pointwise(PointwiseKind::kActivation, s.tokens, s.ffn, s.gated ? 3 : 2, s.element),
-                  gemm(s.tokens, s.hidden, s.ffn)};
+    chains.mlp = first_half_of_mlp(s);
+    chains.mlp.push_back(gemm(s.tokens, s.hidden, s.ffn));
     chains.residual = {residual(s)};
     return chains;
 }
@@ -87,10 +92,20 @@ LayerBackward layer_backward(const Scenario& scenario, Subsequence sub) {
     chains.norm2 = {norm_backward(s)};
     chains.attention_data = {gemm(s.tokens, s.queries_width, s.hidden), gemm(s.queries_width, s.hidden, s.tokens),
                              attention(s, Pass::kBackward), accumulate_kv_gradients(scenario, s)};
-    append_rope(chains.attention_data, scenario, s);
+    append_rope(chains.attention_data, scenario, s, s.queries_width + s.kv_width);
     chains.attention_data.push_back(gemm(s.tokens, s.hidden, s.qkv));
     chains.attention_weight = {gemm(s.hidden, s.qkv, s.tokens)};
     chains.norm1 = {norm_backward(s)};
+    return chains;
+}
+
+LayerRecompute layer_recompute(const Scenario& scenario, Subsequence sub) {
+    const Shape s(scenario, sub);
+    LayerRecompute chains;
+    chains.norms = {norm(s), norm(s)};
+    chains.mlp = first_half_of_mlp(s);
+    chains.query = {gemm(s.tokens, s.queries_width, s.hidden)};
+    append_rope(chains.query, scenario, s, s.queries_width);
     return chains;
 }
 

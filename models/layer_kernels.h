@@ -44,6 +44,15 @@ struct LayerBackward {
     KernelChain norm1;
 };
 
+// What the recompute fate runs before the backward of a layer, from the block input, the middle residual and
+// attention's results: norms |all-gather X| mlp, and later |all-gather X| query. The gathers are those of backward
+// itself.
+struct LayerRecompute {
+    KernelChain norms;  // both norms' outputs and statistics: (length / t, hidden) each
+    KernelChain mlp;    // first GEMM and activation
+    KernelChain query;  // query projection, RoPE
+};
+
 // The loss: final norm |all-gather| logits, cross-entropy and their gradients, a chunk of tokens at a time
 // |reduce-scatter| final norm backward. Run with the forward pass, so that logits live for one chunk only.
 struct HeadKernels {
@@ -55,6 +64,7 @@ struct HeadKernels {
 // All for batch 1 of one sequence and one layer.
 LayerForward layer_forward(const Scenario&, Subsequence);
 LayerBackward layer_backward(const Scenario&, Subsequence);
+LayerRecompute layer_recompute(const Scenario&, Subsequence);
 HeadKernels head_kernels(const Scenario&, Subsequence);
 KernelChain embedding_forward(const Scenario&, Subsequence);  // partial sums of the vocabulary shard
 KernelChain embedding_backward(const Scenario&, Subsequence);

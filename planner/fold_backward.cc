@@ -53,6 +53,13 @@ void StageEmitter::backward_subsequence(std::size_t i) {
     if (first()) embedding_gradient(i, gradient, temporary);
 }
 
+OpId StageEmitter::recompute(KernelChain kernels, std::vector<OpId> after, std::vector<Access> accesses) {
+    tag_.phase = Phase::kRecompute;
+    const OpId op = compute(std::move(kernels), std::move(after), std::move(accesses));
+    tag_.phase = Phase::kBackward;
+    return op;
+}
+
 // `gradient`: of the layer's output, the rank's shard; it is also the residual part of the result. The result goes to
 // `output` where given, else into the stream.
 Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, const Scratch& t,
@@ -60,79 +67,101 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerBackward kernels = layer_backward(scenario_, sub);
+    const LayerRecompute again = layer_recompute(scenario_, sub);
     const auto block = static_cast<std::uint32_t>(i);
-    const BufferId unit = row.units[i];
+    const Saved saved = this->saved(i, row, Phase::kBackward);
+    const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
     const Access reduced_shard = write(t.stream, 1, 1);
     // The gathered inputs share one block: each waits for the weight gradient that read the one before it, which is the
     // last compute op so far (or none, when this is the first layer of the subsequence).
-    const auto gather_input = [&](OpId last_reader) {
-        std::vector<OpId> after;
-        if (last_reader != kNoOp) after.push_back(last_reader);
-        return all_gather({std::move(after), {read(unit)}}, t.comm, 1, bytes);
+    const auto gather_input = [&](std::vector<OpId> after) {
+        return all_gather({std::move(after), {read(saved.norms())}}, t.comm, 1, bytes);
     };
-    const bool topmost = &row == &rows_.back();
+    std::vector<OpId> block_is_free;
+    if (&row != &rows_.back()) block_is_free = gradient.made_by;
 
-    // MLP
-    Value dy = all_gather(gradient, t.comm, 0, bytes);
-    Value x = gather_input(topmost ? kNoOp : gradient.made_by.front());
-    const OpId mlp = compute(kernels.mlp_data, dy.made_by,
-                             join({read(weights_), read(unit), gradient_access(row), write(t.workspace),
-                                   partial_sums(t.comm, 2, reduced_shard)},
-                                  dy.reads));
+    // MLP. What is made again does not wait for the gradient.
+    Value dy, x;
+    if (saved.recomputed > 0) {
+        const OpId norms = recompute(again.norms, {}, {read(weights_), read(saved.unit), write(saved.cheap)});
+        block_is_free.push_back(norms);
+        x = gather_input(block_is_free);
+        recompute(again.mlp, x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+        dy = all_gather(gradient, t.comm, 0, bytes);
+    } else {
+        dy = all_gather(gradient, t.comm, 0, bytes);
+        x = gather_input(block_is_free);
+    }
+    const OpId mlp =
+        compute(kernels.mlp_data, dy.made_by,
+                join(join(reads, {gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}),
+                     dy.reads));
     const OpId mlp_reduced = reduce_scatter(mlp, t.comm, 2, reduced_shard, bytes);
     const OpId mlp_weight =
         compute(kernels.mlp_weight, x.made_by, join({read(t.workspace), gradient_access(row)}, x.reads));
-    const OpId norm2 =
-        compute(kernels.norm2, {mlp_reduced},
-                join({read(weights_), read(unit), read(t.stream, 1, 1), write(t.stream)}, gradient.reads));
+    const OpId norm2 = compute(kernels.norm2, {mlp_reduced},
+                               join(join(reads, {read(t.stream, 1, 1), write(t.stream)}), gradient.reads));
     // attention
     dy = all_gather({{norm2}, {read(t.stream)}}, t.comm, 0, bytes);
-    x = gather_input(mlp_weight);
-    const AccessMode first_contribution = i + 1 == subsequences_.size() ? AccessMode::kWrite : AccessMode::kAccumulate;
-    const OpId attention = compute(kernels.attention_data, dy.made_by,
-                                   join({read(weights_),
-                                         read(unit),
-                                         read(row.kv, 0, block),
-                                         {row.dkv, 0, block, first_contribution},
-                                         gradient_access(row),
-                                         write(t.workspace),
-                                         partial_sums(t.comm, 2, reduced_shard)},
-                                        dy.reads));
+    x = gather_input({mlp_weight});
+    if (saved.recomputed > 0)
+        recompute(again.query, x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+    const OpId attention = compute(
+        kernels.attention_data, dy.made_by,
+        join(join(reads, attention_gradients(i, row, block)),
+             join({gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}, dy.reads)));
     const OpId attention_reduced = reduce_scatter(attention, t.comm, 2, reduced_shard, bytes);
     compute(kernels.attention_weight, x.made_by,
             join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));
     const Access result = output.value_or(write(t.stream));
-    const OpId norm1 = compute(kernels.norm1, {attention_reduced},
-                               {read(weights_), read(unit), read(t.stream, 1, 1), read(t.stream), result});
+    const OpId norm1 =
+        compute(kernels.norm1, {attention_reduced}, join(reads, {read(t.stream, 1, 1), read(t.stream), result}));
     return {{norm1}, {read(result.buffer, result.first_block, result.last_block)}};
 }
 
+// K and V of all keys so far, and their gradients: the last subsequence, which comes first, writes them.
+std::vector<Access> StageEmitter::attention_gradients(std::size_t i, const Row& row, std::uint32_t block) const {
+    const AccessMode contribution = i + 1 == subsequences_.size() ? AccessMode::kWrite : AccessMode::kAccumulate;
+    return {read(row.kv, 0, block), {row.dkv, 0, block, contribution}};
+}
+
 // All layers at once: the gathered gradients are exposed, the gathered inputs run beside the data gradients, the
-// reductions beside the weight gradients, as in each layer.
+// reductions beside the weight gradients, as in each layer. Recomputed layers wait for their gathered inputs.
 Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, const Scratch& t,
                                    std::optional<Access> output) {
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerBackward kernels = layer_backward(scenario_, sub);
     const auto block = static_cast<std::uint32_t>(i);
-    const BufferId unit = row.units[i];
-    const Value dy = all_gather(gradient, t.comm, 0, bytes, 2 * row.layers);
-    const Value x = all_gather({{}, {read(unit)}}, t.comm, 1, bytes, 2 * row.layers);
+    const Saved saved = this->saved(i, row, Phase::kBackward);
+    const auto gather_gradient = [&] { return all_gather(gradient, t.comm, 0, bytes, 2 * row.layers); };
+    const auto gather_input = [&](std::vector<OpId> after) {
+        return all_gather({std::move(after), {read(saved.norms())}}, t.comm, 1, bytes, 2 * row.layers);
+    };
+    Value dy, x;
+    if (saved.recomputed > 0) {
+        const LayerRecompute again = layer_recompute(scenario_, sub);
+        KernelChain norms, rest;
+        append(norms, again.norms, saved.recomputed);
+        append(rest, again.mlp, saved.recomputed);
+        append(rest, again.query, saved.recomputed);
+        x = gather_input({recompute(norms, {}, {read(weights_), read(saved.unit), write(saved.cheap)})});
+        recompute(rest, x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+        dy = gather_gradient();
+    } else {
+        dy = gather_gradient();
+        x = gather_input({});
+    }
     KernelChain data, weight;
     for (const KernelChain* part : {&kernels.mlp_data, &kernels.norm2, &kernels.attention_data, &kernels.norm1})
         append(data, *part, row.layers);
     for (const KernelChain* part : {&kernels.mlp_weight, &kernels.attention_weight}) append(weight, *part, row.layers);
-    const AccessMode first_contribution = i + 1 == subsequences_.size() ? AccessMode::kWrite : AccessMode::kAccumulate;
     const Access result = output.value_or(write(t.stream));
-    const OpId data_op = compute(std::move(data), dy.made_by,
-                                 join({read(weights_),
-                                       read(unit),
-                                       read(row.kv, 0, block),
-                                       {row.dkv, 0, block, first_contribution},
-                                       gradient_access(row),
-                                       write(t.workspace),
-                                       partial_sums(t.comm, 2, result)},
-                                      dy.reads));
+    const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
+    const OpId data_op =
+        compute(std::move(data), dy.made_by,
+                join(join(reads, attention_gradients(i, row, block)),
+                     join({gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, result)}, dy.reads)));
     const OpId reduced = reduce_scatter(data_op, t.comm, 2, result, bytes, 2 * row.layers);
     compute(std::move(weight), x.made_by,
             join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));

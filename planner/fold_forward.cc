@@ -29,8 +29,7 @@ void StageEmitter::forward(std::int32_t sequence) {
         if (i > 0) send_output(i - 1);
     }
     send_output(n - 1);
-    for (std::size_t r = 0; r < rows_.size(); ++r)
-        out_.units[unit_of_[(n - 1) * rows_.size() + r]].offload_after = last_op_;
+    for (const Row& row : rows_) unit_at(n - 1, row).offload_after = last_op_;
 }
 
 // What the stage starts from: the shard received, or the embedding of the rank's tokens.
@@ -71,28 +70,31 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerForward kernels = layer_forward(scenario_, sub);
     const auto block = static_cast<std::uint32_t>(i);
-    const BufferId unit = row.units[i];
+    const Saved saved = this->saved(i, row, Phase::kForward);
+    const std::vector<Access> save = saved.all(AccessMode::kWrite);
     const bool after_a_layer = row.first_block > 0;  // then the previous layer's residual add belongs to this chain
 
     KernelChain chain;
     if (after_a_layer) append(chain, kernels.residual, 1);
     append(chain, kernels.norm1, 1);
-    const OpId norm1 = compute(std::move(chain), input.made_by, join({read(weights_), write(unit)}, input.reads));
-    Value gathered = all_gather({{norm1}, {read(unit)}}, t.comm, 0, bytes);
+    const OpId norm1 = compute(std::move(chain), input.made_by, join(join({read(weights_)}, save), input.reads));
+    Value gathered = all_gather({{norm1}, {read(saved.norms())}}, t.comm, 0, bytes);
 
     const Access stream = write(t.stream);
-    const OpId attention = compute(kernels.attention, gathered.made_by,
-                                   join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block),
-                                         write(unit), write(t.workspace), partial_sums(t.comm, 1, stream)},
-                                        gathered.reads));
+    const OpId attention =
+        compute(kernels.attention, gathered.made_by,
+                join(join(join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block)}, save),
+                          {write(t.workspace), partial_sums(t.comm, 1, stream)}),
+                     gathered.reads));
     const OpId reduced = reduce_scatter(attention, t.comm, 1, stream, bytes);
 
-    const OpId norm2 = compute(kernels.norm2, {reduced}, {read(weights_), read(t.stream), write(unit)});
-    gathered = all_gather({{norm2}, {read(unit)}}, t.comm, 0, bytes);
-    const OpId mlp = compute(
-        kernels.mlp, gathered.made_by,
-        join({read(weights_), write(unit), write(t.workspace), partial_sums(t.comm, 1, stream)}, gathered.reads));
-    return {{reduce_scatter(mlp, t.comm, 1, stream, bytes)}, {read(t.stream), read(unit)}};
+    const OpId norm2 = compute(kernels.norm2, {reduced}, join({read(weights_), read(t.stream)}, save));
+    gathered = all_gather({{norm2}, {read(saved.norms())}}, t.comm, 0, bytes);
+    const OpId mlp =
+        compute(kernels.mlp, gathered.made_by,
+                join(join(join({read(weights_)}, save), {write(t.workspace), partial_sums(t.comm, 1, stream)}),
+                     gathered.reads));
+    return {{reduce_scatter(mlp, t.comm, 1, stream, bytes)}, {read(t.stream), read(saved.unit)}};
 }
 
 // All layers of the stage as one gather, one chain and one reduction: the same work and the same number of calls.
@@ -101,15 +103,15 @@ Value StageEmitter::forward_stage(std::size_t i, Row& row, Value input, const Sc
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerForward kernels = layer_forward(scenario_, sub);
     const auto block = static_cast<std::uint32_t>(i);
-    const BufferId unit = row.units[i];
     const Value gathered = all_gather(input, t.comm, 0, bytes, 2 * row.layers);
     KernelChain chain;
     for (const KernelChain* part :
          {&kernels.norm1, &kernels.attention, &kernels.norm2, &kernels.mlp, &kernels.residual})
         append(chain, *part, row.layers);
     const Access stream = last() ? write(t.stream) : write(outputs_[i]);
-    std::vector<Access> accesses{read(weights_), write(row.kv, block, block), read(row.kv, 0, block),
-                                 write(unit),    write(t.workspace),          partial_sums(t.comm, 1, stream)};
+    std::vector<Access> accesses = join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block)},
+                                        saved(i, row, Phase::kForward).all(AccessMode::kWrite));
+    accesses = join(std::move(accesses), {write(t.workspace), partial_sums(t.comm, 1, stream)});
     const OpId op = compute(std::move(chain), gathered.made_by, join(std::move(accesses), gathered.reads));
     return {{reduce_scatter(op, t.comm, 1, stream, bytes, 2 * row.layers)}, {read(t.stream)}};
 }

@@ -21,13 +21,16 @@ enum class GroupRole : std::uint8_t {
     kSameShard,         // one group per shard, the members being the folded ones' ranks of that shard
 };
 
-// What may be kept or offloaded as one: the activations of a layer (stage granularity: of a stage) and a subsequence.
+// What may be kept, offloaded or recomputed as one: the activations of a layer (stage granularity: of a stage) and a
+// subsequence. Where layers are recomputed, `buffer` is without their cheap part, which is written twice: into `dropped`
+// by forward, where nobody needs it later, and into `remade` by the recompute ops. Both hold one layer's at a time.
 struct Unit {
     std::size_t stage = 0;
     std::int32_t sequence = 0;
     std::size_t subsequence = 0;
     std::int32_t layer = -1;  // -1: all layers of the stage
     BufferId buffer{};
+    BufferId dropped = kNoBuffer, remade = kNoBuffer;
     OpId offload_after{};  // the op after which the copy out is listed: bytes it moved are free from here on
     OpId reload_before{};  // the op before which the copy in is listed: its target is needed from here on
 };
@@ -40,7 +43,8 @@ struct FoldedStep {
 
 // Lists per rank, in issue order: receives one subsequence ahead, forward of 0..N-1, sends one subsequence late (so
 // that a slow neighbour does not hold memory up), backward of N-1..0, gradient reductions, optimizer. Sequences one
-// after another.
-FoldedStep fold_step(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>& layers);
+// after another. Of the stage plans it needs the layers and what is recomputed: a recompute op is listed before the
+// backward op that waits for the gradient from the next stage, so that it may run while the stage waits.
+FoldedStep fold_step(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>&);
 
 }  // namespace sluice

@@ -46,12 +46,17 @@ LiveModel::LiveModel(const OffloadedStep& probe, const FoldedStep& whole, std::s
     for (std::size_t u = 0; u < whole.units.size(); ++u) {
         if (whole.units[u].stage != stage) continue;
         units_.push_back(u);
-        for (const BufferId part : {probe.parts[u].kept, probe.parts[u].moved, probe.parts[u].reloaded}) {
-            SLUICE_CHECK(part != kNoBuffer, "the probe moves a part of every unit");
+        const auto cut_at = [&](BufferId part) {
             of_unit[index(part)] = 1;
             cuts.push_back(spans[index(part)].first);
             cuts.push_back(spans[index(part)].last + 1);
+        };
+        for (const BufferId part : {probe.parts[u].kept, probe.parts[u].moved, probe.parts[u].reloaded}) {
+            SLUICE_CHECK(part != kNoBuffer, "the probe moves a part of every unit");
+            cut_at(part);
         }
+        for (const BufferId part : {probe.step.units[u].dropped, probe.step.units[u].remade})
+            if (part != kNoBuffer) cut_at(part);
     }
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
@@ -81,50 +86,99 @@ LiveModel::LiveModel(const OffloadedStep& probe, const FoldedStep& whole, std::s
 
     for (const std::size_t u : units_) {
         const Unit& unit = whole.units[u];
+        const Unit& probed = probe.step.units[u];
         const Bytes bytes = whole.schedule.buffers[index(unit.buffer)].bytes;
         const UnitParts& parts = probe.parts[u];
-        lives_.push_back({unit.subsequence, bytes, 1, life(parts.kept), life(parts.moved), life(parts.reloaded)});
+        by_layer_ |= unit.layer >= 0;
         if (activation_.size() <= unit.subsequence) activation_.resize(unit.subsequence + 1);
+        cheap_.resize(activation_.size());
+        UnitLife life_of;
+        life_of.subsequence = unit.subsequence;
+        if (by_layer_) life_of.row = unit.layer - whole.units[units_.front()].layer;
+        life_of.bytes = bytes;
+        life_of.kept = life(parts.kept), life_of.moved = life(parts.moved), life_of.reloaded = life(parts.reloaded);
+        if (probed.remade != kNoBuffer) {
+            life_of.dropped = life(probed.dropped), life_of.remade = life(probed.remade);
+            cheap_[unit.subsequence] = schedule.buffers[index(probed.remade)].bytes;
+        }
+        lives_.push_back(life_of);
         if (unit.sequence == 0) activation_[unit.subsequence] += bytes;
-    }
-    std::vector<Bytes> to_come = activation_;
-    for (UnitLife& unit : lives_) {
-        Bytes& rest = to_come[unit.subsequence];
-        unit.of_rest = unit.bytes / rest;
-        rest -= unit.bytes;
-        if (rest.value == 0) rest = activation_[unit.subsequence];
     }
 }
 
-std::vector<Bytes> LiveModel::shares(const std::vector<Bytes>& x) const {
-    std::vector<Bytes> left = x, result;  // left: of the subsequence, for the units still to come
+std::int64_t LiveModel::recomputed_layers(const UnitLife& unit, const std::vector<std::int64_t>& recomputed) const {
+    if (recomputed.empty()) return 0;
+    const std::int64_t of_stage = recomputed[unit.subsequence];
+    return by_layer_ ? (unit.row < of_stage ? 1 : 0) : of_stage;
+}
+
+Bytes LiveModel::bytes_of(const UnitLife& unit, const std::vector<std::int64_t>& recomputed) const {
+    return unit.bytes - cheap_[unit.subsequence] * recomputed_layers(unit, recomputed);
+}
+
+std::vector<Bytes> LiveModel::shares(const std::vector<Bytes>& x, const std::vector<std::int64_t>& recomputed) const {
+    std::vector<Bytes> whole = activation_;
+    if (!recomputed.empty())
+        for (std::size_t i = 0; i < whole.size(); ++i) whole[i] -= cheap_[i] * recomputed[i];
+    std::vector<Bytes> to_come = whole, left = x, result;  // of the subsequence, for the units still to come
     result.reserve(lives_.size());
     for (const UnitLife& unit : lives_) {
-        Bytes& rest = left[unit.subsequence];
-        Bytes share = rest;
-        if (unit.of_rest < 1) {
-            share =
-                std::min(unit.bytes, Bytes{static_cast<std::int64_t>(unit.of_rest * static_cast<double>(rest.value))});
-            if (share != unit.bytes) share -= Bytes{share.value % kPlacementAlignment.value};
+        const std::size_t i = unit.subsequence;
+        const Bytes bytes = bytes_of(unit, recomputed);
+        const double of_rest = to_come[i].value == 0 ? 1 : bytes / to_come[i];
+        Bytes share = left[i];
+        if (of_rest < 1) {
+            share = std::min(bytes, Bytes{static_cast<std::int64_t>(of_rest * static_cast<double>(left[i].value))});
+            if (share != bytes) share -= Bytes{share.value % kPlacementAlignment.value};
         }
-        rest = unit.of_rest < 1 ? rest - share : x[unit.subsequence];  // the last unit: a new sequence starts over
+        to_come[i] -= bytes, left[i] -= share;
+        if (to_come[i].value == 0) to_come[i] = whole[i], left[i] = x[i];  // the last unit: a new sequence starts over
         result.push_back(share);
     }
     return result;
 }
 
-Bytes LiveModel::peak(const std::vector<Bytes>& x) const {
+std::vector<Shortage> LiveModel::shortages(const std::vector<Bytes>& x, Bytes limit) const {
+    const std::vector<Bytes> moved = shares(x);
+    std::vector<Shortage> found;
+    for (std::size_t s = 0; s < fixed_.size(); ++s) {
+        const auto at = [&](const Life& life) { return life.begin <= s && s < life.end; };
+        Shortage shortage{fixed_[s] - limit, std::vector(activation_.size(), Shortage::Holds::kNothing)};
+        for (std::size_t k = 0; k < lives_.size(); ++k) {
+            const UnitLife& unit = lives_[k];
+            Shortage::Holds& holds = shortage.holds[unit.subsequence];
+            if (at(unit.kept)) {
+                shortage.bytes += rounded(unit.bytes - moved[k]);
+                holds = std::max(holds, Shortage::Holds::kRest);
+            }
+            if (!at(unit.moved) && !at(unit.reloaded)) continue;
+            shortage.bytes += rounded(moved[k]);
+            holds = Shortage::Holds::kAll;
+        }
+        if (shortage.bytes.value <= 0) continue;
+        if (!found.empty() && found.back().holds == shortage.holds)
+            found.back().bytes = std::max(found.back().bytes, shortage.bytes);
+        else
+            found.push_back(std::move(shortage));
+    }
+    return found;
+}
+
+Bytes LiveModel::peak(const std::vector<Bytes>& x, const std::vector<std::int64_t>& recomputed) const {
     std::vector<Bytes> change(fixed_.size() + 1);
     const auto add = [&](const Life& life, Bytes bytes) {
         change[life.begin] += bytes;
         change[life.end] -= bytes;
     };
-    const std::vector<Bytes> moved = shares(x);
+    const std::vector<Bytes> moved = shares(x, recomputed);
     for (std::size_t k = 0; k < lives_.size(); ++k) {
         const UnitLife& unit = lives_[k];
-        add(unit.kept, rounded(unit.bytes - moved[k]));
+        add(unit.kept, rounded(bytes_of(unit, recomputed) - moved[k]));
         add(unit.moved, rounded(moved[k]));
         add(unit.reloaded, rounded(moved[k]));
+        if (recomputed_layers(unit, recomputed) == 0) continue;
+        add(unit.dropped, rounded(cheap_[unit.subsequence]));
+        add(unit.remade, rounded(cheap_[unit.subsequence]));
     }
     Bytes live{}, peak{};
     for (std::size_t s = 0; s < fixed_.size(); ++s) {

@@ -1,5 +1,5 @@
-// How many bytes live on a stage's GPU at its worst moment, as a function of what is offloaded. The placement rule asks
-// this thousands of times, so it is prepared once per stage and answers without lowering anything.
+// How many bytes live on a stage's GPU at its worst moment, as a function of what is offloaded and recomputed. The
+// placement rules ask this thousands of times, so it is prepared once per stage and answers without lowering anything.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,34 @@
 #include "base/units.h"
 #include "planner/folded_step.h"
 #include "planner/offload_units.h"
+#include "planner/three_way.h"
 
 namespace sluice {
 
 class LiveModel {
 public:
-    // `probe`: the step with some bytes of every unit moved, so that every copy is listed.
+    // `probe`: the step with some bytes of every unit moved, so that every copy is listed, and, where recomputing is
+    // asked about, with every layer recomputed, so that every recompute op is. `whole`: the step with nothing moved or
+    // recomputed.
     LiveModel(const OffloadedStep& probe, const FoldedStep& whole, std::size_t stage);
 
-    // Peak of live bytes in issue order when x[i] bytes of subsequence i are moved, spread over the subsequence's units
-    // in proportion. Never grows when an x grows.
-    Bytes peak(const std::vector<Bytes>& x) const;
+    // Peak of live bytes in issue order when the lowest recomputed[i] layers of subsequence i are made again and x[i]
+    // bytes of the rest are moved, spread over the subsequence's units in proportion. `recomputed` may be empty: none.
+    // Never grows when an x grows. Exact with nothing recomputed in the probe; else at most one message above what lives.
+    Bytes peak(const std::vector<Bytes>& x, const std::vector<std::int64_t>& recomputed = {}) const;
+
+    // The moments at which more than `limit` lives, nothing being recomputed. Of several in a row with the same holders
+    // the worst.
+    std::vector<Shortage> shortages(const std::vector<Bytes>& x, Bytes limit) const;
 
     // The share of x[i] of each unit of the stage, by position among them; exact in sum, multiples of the alignment
     // where the unit is not moved whole.
-    std::vector<Bytes> shares(const std::vector<Bytes>& x) const;
+    std::vector<Bytes> shares(const std::vector<Bytes>& x, const std::vector<std::int64_t>& recomputed = {}) const;
 
     const std::vector<std::size_t>& units() const { return units_; }      // indices into FoldedStep::units
     const std::vector<Bytes>& activation() const { return activation_; }  // A_i by subsequence, one sequence's
+    // What one layer's recomputing takes from A_i, by subsequence; 0 where the probe does not recompute.
+    const std::vector<Bytes>& cheap() const { return cheap_; }
 
     // Does the other stage have the same buffers with the same lives?
     bool same_lives(const LiveModel& other) const { return lives_ == other.lives_ && fixed_ == other.fixed_; }
@@ -37,15 +47,19 @@ private:
     };
     struct UnitLife {
         std::size_t subsequence = 0;
+        std::int64_t row = 0;  // of the stage; one row may stand for several layers
         Bytes bytes{};
-        double of_rest = 1;  // its size over that of the subsequence's units from it on; 1: the last one
-        Life kept, moved, reloaded;
+        Life kept, moved, reloaded, dropped, remade;
         friend bool operator==(const UnitLife&, const UnitLife&) = default;
     };
+    std::int64_t recomputed_layers(const UnitLife&, const std::vector<std::int64_t>& recomputed) const;
+    Bytes bytes_of(const UnitLife&, const std::vector<std::int64_t>& recomputed) const;
+
     std::vector<std::size_t> units_;
     std::vector<UnitLife> lives_;  // by position in units_
-    std::vector<Bytes> activation_;
+    std::vector<Bytes> activation_, cheap_;
     std::vector<Bytes> fixed_;  // by segment: most bytes of everything else
+    bool by_layer_ = false;
 };
 
 }  // namespace sluice

@@ -29,12 +29,12 @@ void expect_valid(const Schedule& schedule, std::string_view pass) {
 }
 
 // Ops of a lowered step, at most: per subsequence a rank lists up to 22 per row (a layer, or at stage granularity its
-// stage) and 14 around them.
+// stage), 3 more where the row is recomputed, and 14 around them.
 std::string too_many_ops(const Scenario& s) {
     constexpr double kMostOps = 1 << 24;
     const Policy& p = s.policy;
     const auto rows = static_cast<double>(p.granularity == Granularity::kLayer ? s.model.layers : p.pp);
-    const double ops = (22 * rows + 14 * static_cast<double>(p.pp)) * static_cast<double>(p.n) *
+    const double ops = ((may_recompute(s) ? 25 : 22) * rows + 14 * static_cast<double>(p.pp)) * static_cast<double>(p.n) *
                        static_cast<double>(s.batch) * static_cast<double>(p.sp);
     if (ops <= kMostOps) return {};
     return fmt::format(
@@ -43,13 +43,20 @@ std::string too_many_ops(const Scenario& s) {
         ops / 1e6, kMostOps / 1e6, p.granularity == Granularity::kLayer ? " or granularity stage" : "");
 }
 
+bool recomputes(const Plan& plan) {
+    return std::any_of(plan.stages.begin(), plan.stages.end(), [](const StagePlan& s) { return s.recomputes(); });
+}
+
 struct Placed {
     OffloadedStep offloaded;
     Placement placement;
 };
 
 Placed place(const OffloadContext& context, const Plan& plan) {
-    Placed placed{offload_units(context.step, moved_by_unit(context, plan.stages)), {}};
+    const std::vector<Bytes> moved = moved_by_unit(context, plan.stages);
+    Placed placed{recomputes(plan) ? offload_units(fold_step(context.scenario, plan.subsequences, plan.stages), moved)
+                             : offload_units(context.step, moved),
+                  {}};
     placed.placement = place_memory(placed.offloaded.step.schedule);
     return placed;
 }
@@ -92,13 +99,16 @@ Placed decide_and_place(const OffloadContext& context, Plan& plan) {
     const std::size_t stages = plan.stages.size();
     std::vector<LimitSearch> searches(stages, LimitSearch(context.scenario.cluster.gpu.usable()));
     const auto decide = [&](std::size_t s) {
-        const std::vector<Bytes> before = plan.stages[s].offloaded;
+        StagePlan& stage = plan.stages[s];
+        const StagePlan before = stage;
         if (s > 0 && searches[s].limit() == searches[s - 1].limit() &&
-            same_decision(context, s, plan.stages[s], s - 1, plan.stages[s - 1]))
-            plan.stages[s].offloaded = plan.stages[s - 1].offloaded;
-        else
-            decide_offload(context, s, searches[s].limit(), plan.stages[s]);
-        return plan.stages[s].offloaded != before;
+            same_decision(context, s, stage, s - 1, plan.stages[s - 1])) {
+            const std::int64_t first_layer = stage.first_layer;
+            stage = plan.stages[s - 1], stage.first_layer = first_layer;
+        } else {
+            decide_placement(context, s, searches[s].limit(), stage);
+        }
+        return stage.offloaded != before.offloaded || stage.recomputed != before.recomputed;
     };
     for (std::size_t s = 0; s < stages; ++s) decide(s);
     Placed placed = place(context, plan);
@@ -137,7 +147,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     expect_valid(step.schedule, "fold");
 
     begin_pass("offload and placement");
-    const OffloadContext context = offload_context(scenario, step);
+    const OffloadContext context = offload_context(scenario, plan.subsequences, plan.stages, step);
     fill_windows(context, plan.stages);
     if (given != nullptr)
         for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].offloaded = (*given)[s];
@@ -145,16 +155,35 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     if (!result.feasible()) return result;
     for (std::size_t s = 0; s < plan.stages.size(); ++s)
-        if (std::string note = exposure_note(context, s, plan.stages[s]); !note.empty())
-            plan.notes.push_back(std::move(note));
+        for (std::string& note : placement_notes(context, s, plan.stages[s])) plan.notes.push_back(std::move(note));
     result.folded = std::move(placed.offloaded.step);
     expect_valid(result.folded.schedule, "placement");
     result.estimate = estimate_step(result.folded, scenario).step;
     return result;
 }
 
+// The three-way rule adds up times stage by stage; the longest path through the step is what counts. Where the rule
+// recomputes, the two-way rule is asked, too, and where placement loses so many bytes between buffers that the rule's
+// answer does not fit, recomputing everything: the faster by the estimate is taken.
+PlannedStep plan_three_way(const Scenario& scenario, const LowerOptions& options) {
+    PlannedStep best = plan_by(scenario, nullptr, options);
+    if (best.feasible() && !recomputes(best.plan)) return best;
+    for (const PlacementPolicy& other : {PlacementPolicy{AdaptiveOffload{}}, PlacementPolicy{RecomputeAll{}}}) {
+        Scenario alternative = scenario;
+        alternative.policy.placement = other;
+        PlannedStep step = plan_by(alternative, nullptr, options);
+        if (step.feasible() && (!best.feasible() || step.estimate < best.estimate)) best = std::move(step);
+    }
+    return best;
+}
+
+PlannedStep plan_policy(const Scenario& scenario, const LowerOptions& options) {
+    return std::holds_alternative<ThreeWay>(scenario.policy.placement) ? plan_three_way(scenario, options)
+                                                                       : plan_by(scenario, nullptr, options);
+}
+
 Lowered lower_by(const Scenario& scenario, const Amounts* given, const LowerOptions& options) {
-    PlannedStep planned = plan_by(scenario, given, options);
+    PlannedStep planned = given != nullptr ? plan_by(scenario, given, options) : plan_policy(scenario, options);
     Lowered result;
     result.plan = std::move(planned.plan);
     result.reasons = std::move(planned.reasons);
@@ -167,7 +196,7 @@ Lowered lower_by(const Scenario& scenario, const Amounts* given, const LowerOpti
 }  // namespace
 
 PlannedStep plan_step(const Scenario& scenario, const LowerOptions& options) {
-    return plan_by(scenario, nullptr, options);
+    return plan_policy(scenario, options);
 }
 
 Lowered lower(const Scenario& scenario, const LowerOptions& options) { return lower_by(scenario, nullptr, options); }

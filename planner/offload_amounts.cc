@@ -6,22 +6,57 @@
 #include <cmath>
 
 #include "base/format_units.h"
+#include "models/collective_cost.h"
 #include "models/copy_cost.h"
 #include "models/kernel_cost.h"
+#include "models/rails.h"
 #include "planner/offload_rule.h"
+#include "planner/three_way.h"
 #include "schedule/place_memory.h"
 
 namespace sluice {
 namespace {
 
 // Compute time of one stage by subsequence, one sequence's.
-std::vector<Seconds> compute_times(const OffloadContext& context, std::size_t stage, Phase phase) {
-    std::vector<Seconds> times(static_cast<std::size_t>(context.scenario.policy.n));
-    for (const Op& op : context.step.schedule.ops) {
+std::vector<Seconds> compute_times(const Scenario& scenario, const FoldedStep& step, std::size_t stage, Phase phase) {
+    std::vector<Seconds> times(static_cast<std::size_t>(scenario.policy.n));
+    for (const Op& op : step.schedule.ops) {
         if (index(op.rank) != stage || op.tag.phase != phase || op.tag.sequence != 0 || op.tag.subsequence < 0)
             continue;
         if (const auto* work = std::get_if<Compute>(&op.work))
-            times[static_cast<std::size_t>(op.tag.subsequence)] += compute_time(*work, context.scenario.calibration);
+            times[static_cast<std::size_t>(op.tag.subsequence)] += compute_time(*work, scenario.calibration);
+    }
+    return times;
+}
+
+std::vector<StagePlan> all_recomputed(std::vector<StagePlan> plans, std::size_t subsequences) {
+    for (StagePlan& plan : plans) plan.recomputed.assign(subsequences, plan.layers);
+    return plans;
+}
+
+// The two gathers of a layer's inputs, which backward hides behind its first GEMMs and recomputing has to wait for.
+Seconds gather_inputs(const Scenario& s, Subsequence sub) {
+    std::vector<Rank> members;
+    for (std::int64_t t = 0; t < s.policy.sp; ++t) members.push_back(id_at<Rank>(static_cast<std::size_t>(t)));
+    const bool across = s.policy.sp > s.cluster.gpus_per_node;
+    const Collective gather{CollectiveKind::kAllGather, GroupId{}, gathered_bytes(s, sub), 2, 0};
+    const std::size_t rails = across ? rails_of(members, s.cluster).count : 1;
+    return collective_time(gather, members.size(), across, s.calibration, rails);
+}
+
+OffloadContext::Times times_of(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
+                               const FoldedStep& step, std::size_t stage) {
+    OffloadContext::Times times;
+    times.forward = compute_times(scenario, step, stage, Phase::kForward);
+    times.backward = compute_times(scenario, step, stage, Phase::kBackward);
+    for (const Subsequence sub : subsequences) {
+        const LayerRecompute again = layer_recompute(scenario, sub);
+        Compute work{again.norms};
+        for (const KernelChain* chain : {&again.mlp, &again.query})
+            work.kernels.insert(work.kernels.end(), chain->begin(), chain->end());
+        times.recompute_kernels.push_back(compute_time(work, scenario.calibration));
+        times.recompute.push_back(times.recompute_kernels.back());
+        if (scenario.policy.sp > 1) times.recompute.back() += gather_inputs(scenario, sub);
     }
     return times;
 }
@@ -41,28 +76,75 @@ std::vector<Bytes> fixed_amounts(const PlacementPolicy& policy, const std::vecto
 
 }  // namespace
 
-OffloadContext offload_context(const Scenario& scenario, const FoldedStep& step) {
-    const OffloadedStep probe = offload_units(step, std::vector<Bytes>(step.units.size(), 1_B));
-    OffloadContext context{scenario, step, {}};
-    for (std::size_t s = 0; s < step.schedule.ranks.size(); ++s) context.models.emplace_back(probe, step, s);
+bool may_recompute(const Scenario& s) {
+    return std::holds_alternative<RecomputeAll>(s.policy.placement) ||
+           std::holds_alternative<ThreeWay>(s.policy.placement);
+}
+
+OffloadContext offload_context(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
+                               const std::vector<StagePlan>& plans, const FoldedStep& step) {
+    FoldedStep recomputing;
+    if (may_recompute(scenario))
+        recomputing = fold_step(scenario, subsequences, all_recomputed(plans, subsequences.size()));
+    const OffloadedStep probe =
+        offload_units(may_recompute(scenario) ? recomputing : step, std::vector<Bytes>(step.units.size(), 1_B));
+    OffloadContext context{scenario, step, {}, {}};
+    for (std::size_t s = 0; s < step.schedule.ranks.size(); ++s) {
+        context.models.emplace_back(probe, step, s);
+        context.times.push_back(times_of(scenario, subsequences, step, s));
+    }
     return context;
 }
 
-void fill_windows(const OffloadContext& context, std::vector<StagePlan>& plans) {
+namespace {
+
+// The window of subsequence i when `next` layers of i+1 are recomputed.
+Bytes window_of(const OffloadContext& context, std::size_t stage, const StagePlan& plan, std::size_t i,
+                std::int64_t next) {
+    const OffloadContext::Times& times = context.times[stage];
+    if (i + 1 >= times.forward.size()) return {};
     const Cluster& cluster = context.scenario.cluster;
+    const Seconds more_copies = cluster.pcie.latency * static_cast<double>(units_per_subsequence(context, plan) - 1);
+    const Seconds backward = times.backward[i + 1] + times.recompute_kernels[i + 1] * static_cast<double>(next);
+    return std::min(hidden_d2h(cluster, times.forward[i + 1] - more_copies),
+                    hidden_h2d(cluster, backward - more_copies));
+}
+
+void decide_three_way(const OffloadContext& context, std::size_t stage, Bytes limit, StagePlan& plan) {
+    const LiveModel& model = context.models[stage];
+    const Cluster& cluster = context.scenario.cluster;
+    ThreeWayProblem problem;
+    problem.activation = plan.activation;
+    problem.cheap = model.cheap();
+    problem.recompute = context.times[stage].recompute;
+    problem.layers = plan.layers;
+    problem.window = [&](std::size_t i, std::int64_t next) { return window_of(context, stage, plan, i, next); };
+    problem.exposure = 1 / shared_d2h(cluster).value + 1 / shared_h2d(cluster).value;
+    problem.host = cluster.host.usable() / cluster.gpus_per_node;
+    problem.quantum = kPlacementAlignment * units_per_subsequence(context, plan);
+    problem.fits = [&](const std::vector<Bytes>& x, const std::vector<std::int64_t>& r) {
+        return model.peak(x, r) <= limit;
+    };
+    problem.shortages = [&](const std::vector<Bytes>& x) { return model.shortages(x, limit); };
+    ThreeWayChoice choice = choose_three_way(problem);
+    plan.offloaded = std::move(choice.x), plan.recomputed = std::move(choice.r);
+    plan.added = choice.added, plan.least_added = choice.bound;
+    for (std::size_t i = 0; i + 1 < plan.window.size(); ++i)
+        plan.window[i] = window_of(context, stage, plan, i, plan.recomputed[i + 1]);
+}
+
+}  // namespace
+
+void fill_windows(const OffloadContext& context, std::vector<StagePlan>& plans) {
     for (std::size_t s = 0; s < plans.size(); ++s) {
         StagePlan& plan = plans[s];
         plan.activation = context.models[s].activation();
         const std::size_t n = plan.activation.size();
         plan.offloaded.assign(n, Bytes{});
-        plan.window.assign(n, Bytes{});
-        const std::vector<Seconds> forward = compute_times(context, s, Phase::kForward);
-        const std::vector<Seconds> backward = compute_times(context, s, Phase::kBackward);
-        const Seconds more_copies =
-            cluster.pcie.latency * static_cast<double>(units_per_subsequence(context, plan) - 1);
-        for (std::size_t i = 0; i + 1 < n; ++i)
-            plan.window[i] = std::min(hidden_d2h(cluster, forward[i + 1] - more_copies),
-                                      hidden_h2d(cluster, backward[i + 1] - more_copies));
+        plan.window.clear();
+        for (std::size_t i = 0; i < n; ++i)
+            plan.window.push_back(
+                window_of(context, s, plan, i, plan.recomputed.empty() || i + 1 == n ? 0 : plan.recomputed[i + 1]));
     }
 }
 
@@ -72,22 +154,40 @@ bool same_decision(const OffloadContext& context, std::size_t a, const StagePlan
            context.models[a].same_lives(context.models[b]);
 }
 
-std::string exposure_note(const OffloadContext& context, std::size_t stage, const StagePlan& plan) {
+std::vector<std::string> placement_notes(const OffloadContext& context, std::size_t stage, const StagePlan& plan) {
+    std::vector<std::string> notes;
     Bytes beyond{};
     std::size_t count = 0;
     for (std::size_t i = 0; i < plan.offloaded.size(); ++i)
         if (plan.offloaded[i] > plan.window[i]) beyond += plan.offloaded[i] - plan.window[i], ++count;
-    if (count == 0) return {};
-    return fmt::format(
-        "stage {}: the copies of {} of {} subsequences exceed what hides behind compute, by {} in all, "
-        "about {} exposed each way",
-        stage, count, plan.offloaded.size(), format(beyond), format(beyond / shared_d2h(context.scenario.cluster)));
+    if (count > 0)
+        notes.push_back(
+            fmt::format("stage {}: the copies of {} of {} subsequences exceed what hides behind compute, by {} in all, "
+                        "about {} exposed each way",
+                        stage, count, plan.offloaded.size(), format(beyond),
+                        format(beyond / shared_d2h(context.scenario.cluster))));
+    if (!plan.recomputes()) return notes;
+    std::int64_t layers = 0;
+    Seconds time{};
+    for (std::size_t i = 0; i < plan.recomputed.size(); ++i) {
+        layers += plan.recomputed[i];
+        time += context.times[stage].recompute[i] * static_cast<double>(plan.recomputed[i]);
+    }
+    std::string note = fmt::format("stage {}: {} of {} layer activations are recomputed, for about {}", stage, layers,
+                                   plan.layers * static_cast<std::int64_t>(plan.recomputed.size()), format(time));
+    if (std::holds_alternative<ThreeWay>(context.scenario.policy.placement) && plan.added > plan.least_added)
+        note +=
+            fmt::format("; no placement adds less than {}, this one {}", format(plan.least_added), format(plan.added));
+    notes.push_back(std::move(note));
+    return notes;
 }
 
-void decide_offload(const OffloadContext& context, std::size_t stage, Bytes limit, StagePlan& plan) {
+void decide_placement(const OffloadContext& context, std::size_t stage, Bytes limit, StagePlan& plan) {
     const PlacementPolicy& policy = context.scenario.policy.placement;
+    if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limit, plan);
     if (!std::holds_alternative<AdaptiveOffload>(policy)) {
         plan.offloaded = fixed_amounts(policy, plan.activation);
+        if (std::holds_alternative<RecomputeAll>(policy)) plan.recomputed.assign(plan.activation.size(), plan.layers);
         return;
     }
     const LiveModel& model = context.models[stage];
@@ -102,7 +202,7 @@ void decide_offload(const OffloadContext& context, std::size_t stage, Bytes limi
 std::vector<Bytes> moved_by_unit(const OffloadContext& context, const std::vector<StagePlan>& plans) {
     std::vector<Bytes> moved(context.step.units.size());
     for (std::size_t s = 0; s < plans.size(); ++s) {
-        const std::vector<Bytes> shares = context.models[s].shares(plans[s].offloaded);
+        const std::vector<Bytes> shares = context.models[s].shares(plans[s].offloaded, plans[s].recomputed);
         for (std::size_t k = 0; k < shares.size(); ++k) moved[context.models[s].units()[k]] = shares[k];
     }
     return moved;

@@ -1,4 +1,5 @@
-// The scenario's placement policy applied to every stage: how many bytes of each subsequence go to the host.
+// The scenario's placement policy applied to every stage: how many bytes of each subsequence go to the host, and how
+// many layers are recomputed.
 #pragma once
 
 #include <string>
@@ -11,25 +12,35 @@
 
 namespace sluice {
 
-// What an offload decision needs to know about a step, prepared once.
+bool may_recompute(const Scenario&);  // does its placement policy?
+
+// What a placement decision needs to know about a step, prepared once.
 struct OffloadContext {
     const Scenario& scenario;
-    const FoldedStep& step;
+    const FoldedStep& step;         // nothing recomputed
     std::vector<LiveModel> models;  // by stage
+    // Compute time by stage and subsequence, one sequence's: forward, backward without recomputing, and what
+    // recomputing one layer adds: its kernels, and gathers that the backward pass otherwise hides.
+    struct Times {
+        std::vector<Seconds> forward, backward, recompute_kernels, recompute;
+    };
+    std::vector<Times> times;
 };
-OffloadContext offload_context(const Scenario&, const FoldedStep&);
+OffloadContext offload_context(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>&,
+                               const FoldedStep& step);
 
 // Fills activation (A_i) and window of every stage: the smaller of what goes out while the forward compute of
-// subsequence i+1 runs and what comes in while its backward compute runs, at the rates left when all GPUs of the node
-// copy.
+// subsequence i+1 runs and what comes in while its backward compute, recomputing included, runs, at the rates left when
+// all GPUs of the node copy.
 void fill_windows(const OffloadContext&, std::vector<StagePlan>&);
 
-// Decides `offloaded` of one stage so that at most `limit` bytes live at once. For `adaptive` this is choose_offload();
-// the fixed policies ignore the limit.
-void decide_offload(const OffloadContext&, std::size_t stage, Bytes limit, StagePlan&);
+// Decides `offloaded` and `recomputed` of one stage so that at most `limit` bytes live at once. For `adaptive` this is
+// choose_offload(), for `three-way` choose_three_way() with an equal share of the node's host memory for every GPU; the
+// fixed policies ignore the limit.
+void decide_placement(const OffloadContext&, std::size_t stage, Bytes limit, StagePlan&);
 
-// What a reader should know when copies of the stage exceed their windows, else "".
-std::string exposure_note(const OffloadContext&, std::size_t stage, const StagePlan&);
+// What a reader should know: copies of the stage that exceed their windows, layers that are recomputed. May be empty.
+std::vector<std::string> placement_notes(const OffloadContext&, std::size_t stage, const StagePlan&);
 
 // Do two stages have the same decision to take? Middle stages of a pipeline do.
 bool same_decision(const OffloadContext&, std::size_t a, const StagePlan& plan_a, std::size_t b,

@@ -156,6 +156,8 @@ private:
         for (std::size_t u = 0; u < from_.units.size(); ++u) {
             Unit& unit = out_.step.units[u];
             unit.buffer = out_.parts[u].kept;
+            for (BufferId* part : {&unit.dropped, &unit.remade})
+                if (*part != kNoBuffer) *part = new_buffer_[index(*part)];
             unit.offload_after = new_op_[index(unit.offload_after)];
             unit.reload_before = new_op_[index(unit.reload_before)];
         }

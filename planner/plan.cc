@@ -1,6 +1,12 @@
 #include "planner/plan.h"
 
+#include <algorithm>
+
 namespace sluice {
+
+bool StagePlan::recomputes() const {
+    return std::any_of(recomputed.begin(), recomputed.end(), [](std::int64_t r) { return r > 0; });
+}
 
 std::vector<StagePlan> split_layers(std::int64_t layers, std::int64_t stages) {
     std::vector<StagePlan> plans(static_cast<std::size_t>(stages));

@@ -14,9 +14,12 @@ namespace sluice {
 // One pipeline stage; all ranks of its sequence-parallel group do the same. Bytes are per rank, by subsequence.
 struct StagePlan {
     std::int64_t first_layer = 0, layers = 0;
-    std::vector<Bytes> activation;  // A_i: what the backward pass needs besides K and V
-    std::vector<Bytes> offloaded;   // x_i = alpha_i A_i
-    std::vector<Bytes> window;      // what the copies of i can move while the neighbours i+1 compute, out and back
+    std::vector<Bytes> activation;         // A_i: what the backward pass needs besides K and V
+    std::vector<Bytes> offloaded;          // x_i = alpha_i A_i
+    std::vector<std::int64_t> recomputed;  // r_i: layers made again in backward, the lowest ones; empty: none
+    std::vector<Bytes> window;       // what the copies of i can move while the neighbours i+1 compute, out and back
+    Seconds added{}, least_added{};  // three-way: what r and x add by its own account; what no choice undercuts
+    bool recomputes() const;         // any r_i > 0
     double alpha(std::size_t i) const { return activation[i].value == 0 ? 0 : offloaded[i] / activation[i]; }
 };
 

@@ -125,6 +125,33 @@ Access StageEmitter::gradient_access(const Row& row) {
     return {gradients_, row.first_block, last_block, mode};
 }
 
+std::vector<Access> StageEmitter::Saved::all(AccessMode mode) const {
+    std::vector<Access> accesses{{unit, 0, 0, mode}};
+    if (recomputed > 0) accesses.push_back({cheap, 0, 0, mode});
+    return accesses;
+}
+
+// The lowest layers of a stage: they are made first and needed last, so what they do not keep is free for longest.
+std::uint32_t StageEmitter::recomputed_layers(const Row& row, std::size_t i) const {
+    if (plan_.recomputed.empty()) return 0;
+    const auto of_stage = static_cast<std::uint32_t>(plan_.recomputed[i]);
+    return row.layer < 0 ? of_stage : (row.first_block < of_stage ? 1U : 0U);
+}
+
+Unit& StageEmitter::unit_at(std::size_t i, const Row& row) {
+    const auto r = static_cast<std::size_t>(&row - rows_.data());
+    return out_.units[unit_of_[i * rows_.size() + r]];
+}
+
+StageEmitter::Saved StageEmitter::saved(std::size_t i, const Row& row, Phase phase) {
+    Saved saved{row.units[i], kNoBuffer, recomputed_layers(row, i)};
+    if (saved.recomputed == 0) return saved;
+    saved.cheap = add_buffer(BufferKind::kActivation, cheap_bytes(scenario_, subsequences_[i]));
+    Unit& unit = unit_at(i, row);
+    (phase == Phase::kForward ? unit.dropped : unit.remade) = saved.cheap;
+    return saved;
+}
+
 StageEmitter::Row StageEmitter::embedding_row() const {
     Row row;
     row.first_block = static_cast<std::uint32_t>(gradient_written_.size() - 1);
@@ -152,10 +179,15 @@ void StageEmitter::begin_sequence(std::int32_t sequence) {
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t r = 0; r < rows_.size(); ++r) {
             Row& row = rows_[r];
-            row.units.push_back(
-                add_buffer(BufferKind::kActivation, unit_bytes(scenario_, subsequences_[i]) * row.layers));
+            const Bytes kept = unit_bytes(scenario_, subsequences_[i]) * row.layers -
+                               cheap_bytes(scenario_, subsequences_[i]) * recomputed_layers(row, i);
+            row.units.push_back(add_buffer(BufferKind::kActivation, kept));
             unit_of_[i * rows_.size() + r] = out_.units.size();
-            out_.units.push_back({stage_, sequence, i, row.layer, row.units.back(), kNoOp, kNoOp});
+            Unit unit;
+            unit.stage = stage_, unit.sequence = sequence, unit.subsequence = i;
+            unit.layer = row.layer, unit.buffer = row.units.back();
+            unit.offload_after = unit.reload_before = kNoOp;
+            out_.units.push_back(unit);
         }
 }
 
@@ -179,15 +211,12 @@ StageEmitter::Scratch StageEmitter::scratch(std::size_t i, Phase phase, bool hol
 // of the same row and comes back before its backward; the last subsequence has no such window: out when forward ends,
 // back when backward begins.
 void StageEmitter::mark_row(std::size_t i, const Row& row, Phase phase, OpId first_op, OpId last_op) {
-    const auto r = static_cast<std::size_t>(&row - rows_.data());
-    const std::size_t n = subsequences_.size();
-    const auto unit = [&](std::size_t k) -> Unit& { return out_.units[unit_of_[k * rows_.size() + r]]; };
     if (phase == Phase::kForward) {
-        if (i > 0) unit(i - 1).offload_after = last_op;
+        if (i > 0) unit_at(i - 1, row).offload_after = last_op;
         return;
     }
-    if (i > 0) unit(i - 1).reload_before = first_op;
-    if (i + 1 == n) unit(i).reload_before = first_op;
+    if (i > 0) unit_at(i - 1, row).reload_before = first_op;
+    if (i + 1 == subsequences_.size()) unit_at(i, row).reload_before = first_op;
 }
 
 void StageEmitter::optimizer() {

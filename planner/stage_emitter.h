@@ -48,6 +48,14 @@ private:
         BufferId kv{}, dkv{};           // of the sequence at hand
         std::vector<BufferId> units;    // by subsequence
     };
+    // Where a row's saved tensors of one subsequence are: all in `unit`, or the cheap ones in a buffer of their own.
+    struct Saved {
+        BufferId unit{};
+        BufferId cheap = kNoBuffer;
+        std::uint32_t recomputed = 0;                                     // layers of the row
+        BufferId norms() const { return recomputed > 0 ? cheap : unit; }  // where the norms' outputs are
+        std::vector<Access> all(AccessMode) const;
+    };
     // Buffers that live for one subsequence in one direction.
     struct Scratch {
         BufferId comm =
@@ -70,6 +78,9 @@ private:
     OpId receive(Rank from, BufferId into, Bytes bytes);
     OpId send(Rank to, OpId producer, BufferId from, Bytes bytes);
     Access gradient_access(const Row&);
+    std::uint32_t recomputed_layers(const Row&, std::size_t i) const;
+    Saved saved(std::size_t i, const Row&, Phase phase);
+    Unit& unit_at(std::size_t i, const Row&);
     Row embedding_row() const;  // its gradient block
     bool first() const { return stage_ == 0; }
     bool last() const { return stage_ + 1 == static_cast<std::size_t>(scenario_.policy.pp); }
@@ -91,6 +102,8 @@ private:
     void backward_subsequence(std::size_t i);
     Value backward_layer(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
     Value backward_stage(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
+    std::vector<Access> attention_gradients(std::size_t i, const Row&, std::uint32_t block) const;
+    OpId recompute(KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
     void embedding_gradient(std::size_t i, const Value& gradient, const Scratch&);
     void mark_row(std::size_t i, const Row&, Phase phase, OpId first_op, OpId last_op);
 

@@ -15,7 +15,7 @@ constexpr std::int64_t kMostSubsequences = 65536;
 constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
 
 constexpr std::string_view kKeys[] = {"sp", "pp", "n", "partition", "placement", "granularity", "inventory"};
-constexpr std::string_view kPlannedKeys[] = {"dp", "zero", "virtual_stages", "multiplexing", "recompute"};
+constexpr std::string_view kPlannedKeys[] = {"dp", "zero", "virtual_stages", "multiplexing"};
 constexpr std::string_view kSpKeys[] = {"kind", "degree"};
 constexpr std::string_view kPartitionKeys[] = {"kind", "list", "count", "alignment"};
 constexpr std::string_view kPlacementKeys[] = {"ratio"};
@@ -27,12 +27,13 @@ constexpr Choice<PartitionKind> kPartitionKinds[] = {
 constexpr Choice<CausalCount> kCounts[] = {{"exact", CausalCount::kExact}, {"uncut", CausalCount::kUncut}};
 constexpr Choice<Granularity> kGranularities[] = {{"stage", Granularity::kStage}, {"layer", Granularity::kLayer}};
 constexpr Choice<Inventory> kInventories[] = {{"runtime", Inventory::kRuntime}, {"paper", Inventory::kPaper}};
-enum class PlacementName : std::uint8_t { kNone, kFull, kAdaptive };
+enum class PlacementName : std::uint8_t { kNone, kFull, kAdaptive, kRecompute, kThreeWay };
 constexpr Choice<PlacementName> kPlacements[] = {
-    {"none", PlacementName::kNone}, {"full", PlacementName::kFull}, {"adaptive", PlacementName::kAdaptive}};
+    {"none", PlacementName::kNone},          {"full", PlacementName::kFull},
+    {"adaptive", PlacementName::kAdaptive},  {"recompute", PlacementName::kRecompute},
+    {"three-way", PlacementName::kThreeWay}, {"auto", PlacementName::kThreeWay}};  // nothing does better than three-way
 constexpr std::string_view kListForm = "{list: [TOKENS, ...]}";
 constexpr std::string_view kRatioForm = "{ratio: 0 ... 1}";
-constexpr std::string_view kPlannedPlacements[] = {"recompute"};
 
 std::string_view unit_of(Tokens tokens) { return tokens.value == 1 ? "token" : "tokens"; }
 
@@ -178,15 +179,28 @@ PlacementPolicy read_placement(const YamlField& field) {
         return OffloadRatio{read_ratio(get(field, "ratio"))};
     }
     if (read_text(field) == "ratio") fail(field, "got \"ratio\", expected the share: {ratio: 0.5}");
-    switch (read_choice(field, kPlacements, kPlannedPlacements, kRatioForm)) {
+    switch (read_choice(field, kPlacements, {}, kRatioForm)) {
         case PlacementName::kNone:
             return KeepAll{};
         case PlacementName::kFull:
             return OffloadAll{};
         case PlacementName::kAdaptive:
             return AdaptiveOffload{};
+        case PlacementName::kRecompute:
+            return RecomputeAll{};
+        case PlacementName::kThreeWay:
+            return ThreeWay{};
     }
     return AdaptiveOffload{};
+}
+
+// The published table says what is saved, not what could be made again.
+void expect_recomputable(const YamlField& field, const Policy& policy) {
+    const bool recomputes =
+        std::holds_alternative<RecomputeAll>(policy.placement) || std::holds_alternative<ThreeWay>(policy.placement);
+    if (recomputes && policy.inventory == Inventory::kPaper)
+        fail(get(field, "placement"),
+             "got a placement that recomputes with inventory paper, expected inventory: runtime");
 }
 
 void refuse_planned_keys(const YamlField& field) {
@@ -219,6 +233,7 @@ Policy read_policy(const YamlField& field, const Scenario& scenario) {
     if (const auto granularity = find(field, "granularity"))
         policy.granularity = read_choice(*granularity, kGranularities);
     if (const auto inventory = find(field, "inventory")) policy.inventory = read_choice(*inventory, kInventories);
+    expect_recomputable(field, policy);
     return policy;
 }
 

@@ -48,7 +48,9 @@ struct OffloadRatio {
     double alpha = 0;
 };                          // the same alpha for every subsequence
 struct AdaptiveOffload {};  // as little as memory demands, hidden behind compute
-using PlacementPolicy = std::variant<KeepAll, OffloadAll, OffloadRatio, AdaptiveOffload>;
+struct RecomputeAll {};     // every cheap tensor is made again, nothing is offloaded
+struct ThreeWay {};         // each unit kept, offloaded or recomputed, for the least time
+using PlacementPolicy = std::variant<KeepAll, OffloadAll, OffloadRatio, AdaptiveOffload, RecomputeAll, ThreeWay>;
 
 // Choices that the scenario leaves to the planner ("auto"); the fields themselves then hold 1, or their defaults.
 struct Automatic {

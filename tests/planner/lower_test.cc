@@ -49,7 +49,9 @@ TEST(Lower, SmallScenariosAreValid) {
             for (const std::int64_t n : {1, 2, 3, 7})
                 for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
                     for (const PlacementPolicy& placement : {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}},
-                                                             PlacementPolicy{OffloadRatio{0.3}}}) {
+                                                             PlacementPolicy{OffloadRatio{0.3}},
+                                                             PlacementPolicy{RecomputeAll{}},
+                                                             PlacementPolicy{ThreeWay{}}}) {
                         Scenario s = small_scenario(sp, pp, n);
                         s.sequence = Tokens{1024};
                         s.policy.granularity = granularity;

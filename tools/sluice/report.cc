@@ -25,6 +25,10 @@ Json plan_object(const Scenario& s, const Plan& plan) {
         for (std::size_t i = 0; i < stage.offloaded.size(); ++i) row.push_back(stage.alpha(i));
         json["alpha"].push_back(std::move(row));
     }
+    json["recomputed_layers"] = Json::array();
+    for (const StagePlan& stage : plan.stages)
+        json["recomputed_layers"].push_back(stage.recomputes() ? stage.recomputed
+                                                               : std::vector(stage.activation.size(), std::int64_t{0}));
     return json;
 }
 
@@ -125,6 +129,15 @@ std::string alpha_range(const Plan& plan) {
     return fmt::format(", alpha {:.3f} to {:.3f}", low, high);
 }
 
+std::string recomputed_text(const Plan& plan) {
+    std::int64_t again = 0, all = 0;
+    for (const StagePlan& stage : plan.stages) {
+        all += stage.layers * static_cast<std::int64_t>(stage.activation.size());
+        for (const std::int64_t layers : stage.recomputed) again += layers;
+    }
+    return again == 0 ? "" : fmt::format("  recomputed       {} of {} layer activations\n", again, all);
+}
+
 std::string heading(const Scenario& s) {
     return fmt::format("{}: {}, {} tokens, {} x {} on {}, sp {} (megatron) x pp {}, n {}\n", s.name, s.model.name,
                        s.sequence.value * s.batch, gpus(s), s.cluster.gpu.name, s.cluster.name, s.policy.sp,
@@ -216,6 +229,7 @@ std::string prediction_text(const Prediction& p) {
                         rate.tokens_per_second, rate.tokens_per_gpu_second, 100 * rate.mfu);
     text += lanes_text(p.summary) + memory_text(p.summary) + pinned_text(p.pinned, p.scenario.cluster);
     text += fmt::format("  offloaded        {} in all{}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
+    text += recomputed_text(p.lowered.plan);
     text += fmt::format(
         "  schedule         {} ops, {} activities; lowered in {:.2f} s, verified in {:.2f} s, replayed in {:.2f} s\n",
         p.summary.ops, p.simulation->activities, p.wall.lower, p.wall.verify, p.wall.replay);
