@@ -154,8 +154,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     Placed placed = given != nullptr ? place(context, plan) : decide_and_place(context, plan);
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     if (!result.feasible()) return result;
-    for (std::size_t s = 0; s < plan.stages.size(); ++s)
-        for (std::string& note : placement_notes(context, s, plan.stages[s])) plan.notes.push_back(std::move(note));
+    for (std::string& note : placement_notes(context, plan.stages)) plan.notes.push_back(std::move(note));
     result.folded = std::move(placed.offloaded.step);
     expect_valid(result.folded.schedule, "placement");
     result.estimate = estimate_step(result.folded, scenario).step;

@@ -154,31 +154,55 @@ bool same_decision(const OffloadContext& context, std::size_t a, const StagePlan
            context.models[a].same_lives(context.models[b]);
 }
 
-std::vector<std::string> placement_notes(const OffloadContext& context, std::size_t stage, const StagePlan& plan) {
-    std::vector<std::string> notes;
+namespace {
+
+std::string exposure_note(const OffloadContext& context, const StagePlan& plan) {
     Bytes beyond{};
     std::size_t count = 0;
     for (std::size_t i = 0; i < plan.offloaded.size(); ++i)
         if (plan.offloaded[i] > plan.window[i]) beyond += plan.offloaded[i] - plan.window[i], ++count;
-    if (count > 0)
-        notes.push_back(
-            fmt::format("stage {}: the copies of {} of {} subsequences exceed what hides behind compute, by {} in all, "
-                        "about {} exposed each way",
-                        stage, count, plan.offloaded.size(), format(beyond),
-                        format(beyond / shared_d2h(context.scenario.cluster))));
-    if (!plan.recomputes()) return notes;
+    if (count == 0) return {};
+    return fmt::format(
+        "the copies of {} of {} subsequences exceed what hides behind compute, by {} in all, about {} exposed each way",
+        count, plan.offloaded.size(), format(beyond), format(beyond / shared_d2h(context.scenario.cluster)));
+}
+
+std::string recompute_note(const OffloadContext& context, std::size_t stage, const StagePlan& plan) {
+    if (!plan.recomputes()) return {};
     std::int64_t layers = 0;
     Seconds time{};
     for (std::size_t i = 0; i < plan.recomputed.size(); ++i) {
         layers += plan.recomputed[i];
         time += context.times[stage].recompute[i] * static_cast<double>(plan.recomputed[i]);
     }
-    std::string note = fmt::format("stage {}: {} of {} layer activations are recomputed, for about {}", stage, layers,
+    std::string note = fmt::format("{} of {} layer activations are recomputed, for about {}", layers,
                                    plan.layers * static_cast<std::int64_t>(plan.recomputed.size()), format(time));
     if (std::holds_alternative<ThreeWay>(context.scenario.policy.placement) && plan.added > plan.least_added)
         note +=
             fmt::format("; no placement adds less than {}, this one {}", format(plan.least_added), format(plan.added));
-    notes.push_back(std::move(note));
+    return note;
+}
+
+void append_by_stage(const std::vector<std::string>& texts, std::vector<std::string>& notes) {
+    for (std::size_t first = 0, last = 0; first < texts.size(); first = last + 1) {
+        last = first;
+        while (last + 1 < texts.size() && texts[last + 1] == texts[first]) ++last;
+        if (texts[first].empty()) continue;
+        notes.push_back(first == last ? fmt::format("stage {}: {}", first, texts[first])
+                                      : fmt::format("stages {}-{}, each: {}", first, last, texts[first]));
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> placement_notes(const OffloadContext& context, const std::vector<StagePlan>& plans) {
+    std::vector<std::string> exposed, recomputed, notes;
+    for (std::size_t s = 0; s < plans.size(); ++s) {
+        exposed.push_back(exposure_note(context, plans[s]));
+        recomputed.push_back(recompute_note(context, s, plans[s]));
+    }
+    append_by_stage(exposed, notes);
+    append_by_stage(recomputed, notes);
     return notes;
 }
 

@@ -39,8 +39,9 @@ void fill_windows(const OffloadContext&, std::vector<StagePlan>&);
 // fixed policies ignore the limit.
 void decide_placement(const OffloadContext&, std::size_t stage, Bytes limit, StagePlan&);
 
-// What a reader should know: copies of the stage that exceed their windows, layers that are recomputed. May be empty.
-std::vector<std::string> placement_notes(const OffloadContext&, std::size_t stage, const StagePlan&);
+// What a reader should know: copies that exceed their windows, layers that are recomputed; one line for stages in a row
+// of which the same can be said. May be empty.
+std::vector<std::string> placement_notes(const OffloadContext&, const std::vector<StagePlan>&);
 
 // Do two stages have the same decision to take? Middle stages of a pipeline do.
 bool same_decision(const OffloadContext&, std::size_t a, const StagePlan& plan_a, std::size_t b,
