@@ -10,6 +10,7 @@ namespace sluice {
 
 void StageEmitter::backward(std::int32_t sequence) {
     tag_ = Tag{Phase::kBackward, sequence, static_cast<std::int32_t>(stage_), -1, -1, -1, -1};
+    if (layer_major()) return backward_by_layer();
     const std::size_t n = subsequences_.size();
     std::fill(inputs_.begin(), inputs_.end(), kNoBuffer);  // from here on: gradients in, gradients out
     const auto receive_gradient = [&](std::size_t i) {
@@ -78,7 +79,7 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
         return all_gather({std::move(after), {read(saved.norms())}}, t.comm, 1, bytes);
     };
     std::vector<OpId> block_is_free;
-    if (&row != &rows_.back()) block_is_free = gradient.made_by;
+    if (&row != &rows_.back() && !layer_major()) block_is_free = gradient.made_by;
 
     // MLP. What is made again does not wait for the gradient.
     Value dy, x;

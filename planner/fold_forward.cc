@@ -8,6 +8,7 @@ namespace sluice {
 
 void StageEmitter::forward(std::int32_t sequence) {
     begin_sequence(sequence);
+    if (layer_major()) return forward_by_layer();
     const std::size_t n = subsequences_.size();
     const auto receive_input = [&](std::size_t i) {
         if (first() || i >= n) return;
@@ -72,7 +73,8 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     const auto block = static_cast<std::uint32_t>(i);
     const Saved saved = this->saved(i, row, Phase::kForward);
     const std::vector<Access> save = saved.all(AccessMode::kWrite);
-    const bool after_a_layer = row.first_block > 0;  // then the previous layer's residual add belongs to this chain
+    // After a layer of the same subsequence, its residual add belongs to this chain.
+    const bool after_a_layer = row.first_block > 0 && !layer_major();
 
     KernelChain chain;
     if (after_a_layer) append(chain, kernels.residual, 1);
@@ -129,7 +131,7 @@ void StageEmitter::loss(std::size_t i, Value stream, const Scratch& t) {
     const HeadKernels kernels = head_kernels(scenario_, sub);
     loss_gradients_[i] = add_buffer(BufferKind::kActivation, boundary_bytes(scenario_, sub));
     KernelChain chain;
-    if (rows_.front().layer >= 0) chain = layer_forward(scenario_, sub).residual;
+    if (rows_.front().layer >= 0 && !layer_major()) chain = layer_forward(scenario_, sub).residual;
     append(chain, kernels.norm, 1);
     const OpId norm =
         compute(std::move(chain), stream.made_by, join({read(weights_), write(loss_gradients_[i])}, stream.reads));

@@ -26,6 +26,21 @@ FoldedGroups add_groups(const Scenario& scenario, FoldedStep& step) {
 
 }  // namespace
 
+std::size_t slot_of(const Scenario& s, std::int64_t layer_of_stage, std::size_t subsequence) {
+    if (s.policy.order == TraversalOrder::kSubsequenceMajor) return subsequence;
+    return static_cast<std::size_t>(layer_of_stage * s.policy.n) + subsequence;
+}
+
+std::int64_t layers_per_slot(const Scenario& s, const StagePlan& plan) {
+    return s.policy.order == TraversalOrder::kSubsequenceMajor ? plan.layers : 1;
+}
+
+std::size_t slots(const Scenario& s, const StagePlan& plan) {
+    return static_cast<std::size_t>(s.policy.n * (plan.layers / layers_per_slot(s, plan)));
+}
+
+std::size_t subsequence_of(const Scenario& s, std::size_t slot) { return slot % static_cast<std::size_t>(s.policy.n); }
+
 FoldedStep fold_step(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
                      const std::vector<StagePlan>& plans) {
     FoldedStep step;

@@ -22,12 +22,14 @@ enum class GroupRole : std::uint8_t {
 };
 
 // What may be kept, offloaded or recomputed as one: the activations of a layer (stage granularity: of a stage) and a
-// subsequence. Where layers are recomputed, `buffer` is without their cheap part, which is written twice: into `dropped`
-// by forward, where nobody needs it later, and into `remade` by the recompute ops. Both hold one layer's at a time.
+// subsequence. Where layers are recomputed, `buffer` is without their cheap part, which is written twice: into
+// `dropped` by forward, where nobody needs it later, and into `remade` by the recompute ops. Both hold one layer's at a
+// time.
 struct Unit {
     std::size_t stage = 0;
     std::int32_t sequence = 0;
     std::size_t subsequence = 0;
+    std::size_t slot = 0;     // of the stage plan's vectors
     std::int32_t layer = -1;  // -1: all layers of the stage
     BufferId buffer{};
     BufferId dropped = kNoBuffer, remade = kNoBuffer;
@@ -41,10 +43,19 @@ struct FoldedStep {
     std::vector<Unit> units;             // of a stage in the order in which forward makes them
 };
 
+// What a stage plan decides by: a subsequence, or in layer-major order a layer of the stage and a subsequence, in the
+// order in which forward visits them.
+std::size_t slots(const Scenario&, const StagePlan&);
+std::size_t slot_of(const Scenario&, std::int64_t layer_of_stage, std::size_t subsequence);
+std::int64_t layers_per_slot(const Scenario&, const StagePlan&);
+std::size_t subsequence_of(const Scenario&, std::size_t slot);
+
 // Lists per rank, in issue order: receives one subsequence ahead, forward of 0..N-1, sends one subsequence late (so
 // that a slow neighbour does not hold memory up), backward of N-1..0, gradient reductions, optimizer. Sequences one
 // after another. Of the stage plans it needs the layers and what is recomputed: a recompute op is listed before the
-// backward op that waits for the gradient from the next stage, so that it may run while the stage waits.
+// backward op that waits for the gradient from the next stage, so that it may run while the stage waits. In layer-major
+// order all subsequences of a layer, then the next layer; backward the other way round. K and V of a layer then are
+// idle between its forward and its backward, dK and dV live for its backward only.
 FoldedStep fold_step(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>&);
 
 }  // namespace sluice

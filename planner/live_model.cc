@@ -84,36 +84,39 @@ LiveModel::LiveModel(const OffloadedStep& probe, const FoldedStep& whole, std::s
         fixed_[s] = std::max(fixed_[s], live);
     }
 
+    std::vector<std::int32_t> lowest;  // layer, by slot: it comes first
     for (const std::size_t u : units_) {
         const Unit& unit = whole.units[u];
         const Unit& probed = probe.step.units[u];
         const Bytes bytes = whole.schedule.buffers[index(unit.buffer)].bytes;
         const UnitParts& parts = probe.parts[u];
         by_layer_ |= unit.layer >= 0;
-        if (activation_.size() <= unit.subsequence) activation_.resize(unit.subsequence + 1);
+        if (activation_.size() <= unit.slot) activation_.resize(unit.slot + 1);
         cheap_.resize(activation_.size());
         UnitLife life_of;
-        life_of.subsequence = unit.subsequence;
-        if (by_layer_) life_of.row = unit.layer - whole.units[units_.front()].layer;
+        life_of.slot = unit.slot;
+        lowest.resize(activation_.size(), std::numeric_limits<std::int32_t>::max());
+        lowest[unit.slot] = std::min(lowest[unit.slot], unit.layer);
+        if (by_layer_) life_of.row = unit.layer - lowest[unit.slot];
         life_of.bytes = bytes;
         life_of.kept = life(parts.kept), life_of.moved = life(parts.moved), life_of.reloaded = life(parts.reloaded);
         if (probed.remade != kNoBuffer) {
             life_of.dropped = life(probed.dropped), life_of.remade = life(probed.remade);
-            cheap_[unit.subsequence] = schedule.buffers[index(probed.remade)].bytes;
+            cheap_[unit.slot] = schedule.buffers[index(probed.remade)].bytes;
         }
         lives_.push_back(life_of);
-        if (unit.sequence == 0) activation_[unit.subsequence] += bytes;
+        if (unit.sequence == 0) activation_[unit.slot] += bytes;
     }
 }
 
 std::int64_t LiveModel::recomputed_layers(const UnitLife& unit, const std::vector<std::int64_t>& recomputed) const {
     if (recomputed.empty()) return 0;
-    const std::int64_t of_stage = recomputed[unit.subsequence];
+    const std::int64_t of_stage = recomputed[unit.slot];
     return by_layer_ ? (unit.row < of_stage ? 1 : 0) : of_stage;
 }
 
 Bytes LiveModel::bytes_of(const UnitLife& unit, const std::vector<std::int64_t>& recomputed) const {
-    return unit.bytes - cheap_[unit.subsequence] * recomputed_layers(unit, recomputed);
+    return unit.bytes - cheap_[unit.slot] * recomputed_layers(unit, recomputed);
 }
 
 std::vector<Bytes> LiveModel::shares(const std::vector<Bytes>& x, const std::vector<std::int64_t>& recomputed) const {
@@ -123,7 +126,7 @@ std::vector<Bytes> LiveModel::shares(const std::vector<Bytes>& x, const std::vec
     std::vector<Bytes> to_come = whole, left = x, result;  // of the subsequence, for the units still to come
     result.reserve(lives_.size());
     for (const UnitLife& unit : lives_) {
-        const std::size_t i = unit.subsequence;
+        const std::size_t i = unit.slot;
         const Bytes bytes = bytes_of(unit, recomputed);
         const double of_rest = to_come[i].value == 0 ? 1 : bytes / to_come[i];
         Bytes share = left[i];
@@ -146,7 +149,7 @@ std::vector<Shortage> LiveModel::shortages(const std::vector<Bytes>& x, Bytes li
         Shortage shortage{fixed_[s] - limit, std::vector(activation_.size(), Shortage::Holds::kNothing)};
         for (std::size_t k = 0; k < lives_.size(); ++k) {
             const UnitLife& unit = lives_[k];
-            Shortage::Holds& holds = shortage.holds[unit.subsequence];
+            Shortage::Holds& holds = shortage.holds[unit.slot];
             if (at(unit.kept)) {
                 shortage.bytes += rounded(unit.bytes - moved[k]);
                 holds = std::max(holds, Shortage::Holds::kRest);
@@ -177,8 +180,8 @@ Bytes LiveModel::peak(const std::vector<Bytes>& x, const std::vector<std::int64_
         add(unit.moved, rounded(moved[k]));
         add(unit.reloaded, rounded(moved[k]));
         if (recomputed_layers(unit, recomputed) == 0) continue;
-        add(unit.dropped, rounded(cheap_[unit.subsequence]));
-        add(unit.remade, rounded(cheap_[unit.subsequence]));
+        add(unit.dropped, rounded(cheap_[unit.slot]));
+        add(unit.remade, rounded(cheap_[unit.slot]));
     }
     Bytes live{}, peak{};
     for (std::size_t s = 0; s < fixed_.size(); ++s) {

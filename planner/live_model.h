@@ -19,9 +19,10 @@ public:
     // recomputed.
     LiveModel(const OffloadedStep& probe, const FoldedStep& whole, std::size_t stage);
 
-    // Peak of live bytes in issue order when the lowest recomputed[i] layers of subsequence i are made again and x[i]
-    // bytes of the rest are moved, spread over the subsequence's units in proportion. `recomputed` may be empty: none.
-    // Never grows when an x grows. Exact with nothing recomputed in the probe; else at most one message above what lives.
+    // Peak of live bytes in issue order when the lowest recomputed[i] layers of slot i are made again and x[i]
+    // bytes of the rest are moved, spread over the slot's units in proportion. `recomputed` may be empty: none.
+    // Never grows when an x grows. Exact with nothing recomputed in the probe; else at most one message above what
+    // lives.
     Bytes peak(const std::vector<Bytes>& x, const std::vector<std::int64_t>& recomputed = {}) const;
 
     // The moments at which more than `limit` lives, nothing being recomputed. Of several in a row with the same holders
@@ -33,8 +34,8 @@ public:
     std::vector<Bytes> shares(const std::vector<Bytes>& x, const std::vector<std::int64_t>& recomputed = {}) const;
 
     const std::vector<std::size_t>& units() const { return units_; }      // indices into FoldedStep::units
-    const std::vector<Bytes>& activation() const { return activation_; }  // A_i by subsequence, one sequence's
-    // What one layer's recomputing takes from A_i, by subsequence; 0 where the probe does not recompute.
+    const std::vector<Bytes>& activation() const { return activation_; }  // A_i by slot, one sequence's
+    // What one layer's recomputing takes from A_i, by slot; 0 where the probe does not recompute.
     const std::vector<Bytes>& cheap() const { return cheap_; }
 
     // Does the other stage have the same buffers with the same lives?
@@ -46,8 +47,8 @@ private:
         friend bool operator==(const Life&, const Life&) = default;
     };
     struct UnitLife {
-        std::size_t subsequence = 0;
-        std::int64_t row = 0;  // of the stage; one row may stand for several layers
+        std::size_t slot = 0;
+        std::int64_t row = 0;  // of the slot; one row may stand for several layers
         Bytes bytes{};
         Life kept, moved, reloaded, dropped, remade;
         friend bool operator==(const UnitLife&, const UnitLife&) = default;

@@ -17,20 +17,24 @@
 namespace sluice {
 namespace {
 
-// Compute time of one stage by subsequence, one sequence's.
-std::vector<Seconds> compute_times(const Scenario& scenario, const FoldedStep& step, std::size_t stage, Phase phase) {
-    std::vector<Seconds> times(static_cast<std::size_t>(scenario.policy.n));
+// Compute time of one stage by slot, one sequence's.
+std::vector<Seconds> compute_times(const Scenario& scenario, const FoldedStep& step, std::size_t stage,
+                                   const StagePlan& plan, Phase phase) {
+    const bool by_layer = scenario.policy.order == TraversalOrder::kLayerMajor;
+    std::vector<Seconds> times(slots(scenario, plan));
     for (const Op& op : step.schedule.ops) {
         if (index(op.rank) != stage || op.tag.phase != phase || op.tag.sequence != 0 || op.tag.subsequence < 0)
             continue;
+        if (by_layer && op.tag.layer < 0) continue;  // embedding and loss stand between no two slots
         if (const auto* work = std::get_if<Compute>(&op.work))
-            times[static_cast<std::size_t>(op.tag.subsequence)] += compute_time(*work, scenario.calibration);
+            times[slot_of(scenario, op.tag.layer - plan.first_layer, static_cast<std::size_t>(op.tag.subsequence))] +=
+                compute_time(*work, scenario.calibration);
     }
     return times;
 }
 
-std::vector<StagePlan> all_recomputed(std::vector<StagePlan> plans, std::size_t subsequences) {
-    for (StagePlan& plan : plans) plan.recomputed.assign(subsequences, plan.layers);
+std::vector<StagePlan> all_recomputed(const Scenario& s, std::vector<StagePlan> plans) {
+    for (StagePlan& plan : plans) plan.recomputed.assign(slots(s, plan), layers_per_slot(s, plan));
     return plans;
 }
 
@@ -45,11 +49,12 @@ Seconds gather_inputs(const Scenario& s, Subsequence sub) {
 }
 
 OffloadContext::Times times_of(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
-                               const FoldedStep& step, std::size_t stage) {
+                               const FoldedStep& step, std::size_t stage, const StagePlan& plan) {
     OffloadContext::Times times;
-    times.forward = compute_times(scenario, step, stage, Phase::kForward);
-    times.backward = compute_times(scenario, step, stage, Phase::kBackward);
-    for (const Subsequence sub : subsequences) {
+    times.forward = compute_times(scenario, step, stage, plan, Phase::kForward);
+    times.backward = compute_times(scenario, step, stage, plan, Phase::kBackward);
+    for (std::size_t k = 0; k < times.forward.size(); ++k) {
+        const Subsequence sub = subsequences[subsequence_of(scenario, k)];
         const LayerRecompute again = layer_recompute(scenario, sub);
         Compute work{again.norms};
         for (const KernelChain* chain : {&again.mlp, &again.query})
@@ -61,8 +66,9 @@ OffloadContext::Times times_of(const Scenario& scenario, const std::vector<Subse
     return times;
 }
 
-std::int64_t units_per_subsequence(const OffloadContext& context, const StagePlan& plan) {
-    return context.scenario.policy.granularity == Granularity::kLayer ? plan.layers : 1;
+std::int64_t units_per_slot(const OffloadContext& context, const StagePlan& plan) {
+    const Scenario& s = context.scenario;
+    return s.policy.granularity == Granularity::kLayer ? layers_per_slot(s, plan) : 1;
 }
 
 std::vector<Bytes> fixed_amounts(const PlacementPolicy& policy, const std::vector<Bytes>& activation) {
@@ -84,27 +90,26 @@ bool may_recompute(const Scenario& s) {
 OffloadContext offload_context(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
                                const std::vector<StagePlan>& plans, const FoldedStep& step) {
     FoldedStep recomputing;
-    if (may_recompute(scenario))
-        recomputing = fold_step(scenario, subsequences, all_recomputed(plans, subsequences.size()));
+    if (may_recompute(scenario)) recomputing = fold_step(scenario, subsequences, all_recomputed(scenario, plans));
     const OffloadedStep probe =
         offload_units(may_recompute(scenario) ? recomputing : step, std::vector<Bytes>(step.units.size(), 1_B));
     OffloadContext context{scenario, step, {}, {}};
     for (std::size_t s = 0; s < step.schedule.ranks.size(); ++s) {
         context.models.emplace_back(probe, step, s);
-        context.times.push_back(times_of(scenario, subsequences, step, s));
+        context.times.push_back(times_of(scenario, subsequences, step, s, plans[s]));
     }
     return context;
 }
 
 namespace {
 
-// The window of subsequence i when `next` layers of i+1 are recomputed.
+// The window of slot i when `next` layers of i+1 are recomputed.
 Bytes window_of(const OffloadContext& context, std::size_t stage, const StagePlan& plan, std::size_t i,
                 std::int64_t next) {
     const OffloadContext::Times& times = context.times[stage];
     if (i + 1 >= times.forward.size()) return {};
     const Cluster& cluster = context.scenario.cluster;
-    const Seconds more_copies = cluster.pcie.latency * static_cast<double>(units_per_subsequence(context, plan) - 1);
+    const Seconds more_copies = cluster.pcie.latency * static_cast<double>(units_per_slot(context, plan) - 1);
     const Seconds backward = times.backward[i + 1] + times.recompute_kernels[i + 1] * static_cast<double>(next);
     return std::min(hidden_d2h(cluster, times.forward[i + 1] - more_copies),
                     hidden_h2d(cluster, backward - more_copies));
@@ -117,11 +122,11 @@ void decide_three_way(const OffloadContext& context, std::size_t stage, Bytes li
     problem.activation = plan.activation;
     problem.cheap = model.cheap();
     problem.recompute = context.times[stage].recompute;
-    problem.layers = plan.layers;
+    problem.layers = layers_per_slot(context.scenario, plan);
     problem.window = [&](std::size_t i, std::int64_t next) { return window_of(context, stage, plan, i, next); };
     problem.exposure = 1 / shared_d2h(cluster).value + 1 / shared_h2d(cluster).value;
     problem.host = cluster.host.usable() / cluster.gpus_per_node;
-    problem.quantum = kPlacementAlignment * units_per_subsequence(context, plan);
+    problem.quantum = kPlacementAlignment * units_per_slot(context, plan);
     problem.fits = [&](const std::vector<Bytes>& x, const std::vector<std::int64_t>& r) {
         return model.peak(x, r) <= limit;
     };
@@ -175,8 +180,9 @@ std::string recompute_note(const OffloadContext& context, std::size_t stage, con
         layers += plan.recomputed[i];
         time += context.times[stage].recompute[i] * static_cast<double>(plan.recomputed[i]);
     }
-    std::string note = fmt::format("{} of {} layer activations are recomputed, for about {}", layers,
-                                   plan.layers * static_cast<std::int64_t>(plan.recomputed.size()), format(time));
+    const std::int64_t all = plan.layers * context.scenario.policy.n;
+    std::string note =
+        fmt::format("{} of {} layer activations are recomputed, for about {}", layers, all, format(time));
     if (std::holds_alternative<ThreeWay>(context.scenario.policy.placement) && plan.added > plan.least_added)
         note +=
             fmt::format("; no placement adds less than {}, this one {}", format(plan.least_added), format(plan.added));
@@ -211,14 +217,15 @@ void decide_placement(const OffloadContext& context, std::size_t stage, Bytes li
     if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limit, plan);
     if (!std::holds_alternative<AdaptiveOffload>(policy)) {
         plan.offloaded = fixed_amounts(policy, plan.activation);
-        if (std::holds_alternative<RecomputeAll>(policy)) plan.recomputed.assign(plan.activation.size(), plan.layers);
+        if (std::holds_alternative<RecomputeAll>(policy))
+            plan.recomputed.assign(plan.activation.size(), layers_per_slot(context.scenario, plan));
         return;
     }
     const LiveModel& model = context.models[stage];
     OffloadProblem problem;
     problem.activation = plan.activation;
     problem.window = plan.window;
-    problem.quantum = kPlacementAlignment * units_per_subsequence(context, plan);
+    problem.quantum = kPlacementAlignment * units_per_slot(context, plan);
     problem.fits = [&](const std::vector<Bytes>& x) { return model.peak(x) <= limit; };
     plan.offloaded = choose_offload(problem).x;
 }

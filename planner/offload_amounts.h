@@ -19,7 +19,7 @@ struct OffloadContext {
     const Scenario& scenario;
     const FoldedStep& step;         // nothing recomputed
     std::vector<LiveModel> models;  // by stage
-    // Compute time by stage and subsequence, one sequence's: forward, backward without recomputing, and what
+    // Compute time by stage and slot, one sequence's: forward, backward without recomputing, and what
     // recomputing one layer adds: its kernels, and gathers that the backward pass otherwise hides.
     struct Times {
         std::vector<Seconds> forward, backward, recompute_kernels, recompute;

@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-// One pipeline stage; all ranks of its sequence-parallel group do the same. Bytes are per rank, by subsequence.
+// One pipeline stage; all ranks of its sequence-parallel group do the same. Bytes are per rank, by slot: a subsequence, or
+// in layer-major order a layer and a subsequence, all subsequences of the lowest layer first.
 struct StagePlan {
     std::int64_t first_layer = 0, layers = 0;
     std::vector<Bytes> activation;         // A_i: what the backward pass needs besides K and V

@@ -134,8 +134,8 @@ std::vector<Access> StageEmitter::Saved::all(AccessMode mode) const {
 // The lowest layers of a stage: they are made first and needed last, so what they do not keep is free for longest.
 std::uint32_t StageEmitter::recomputed_layers(const Row& row, std::size_t i) const {
     if (plan_.recomputed.empty()) return 0;
-    const auto of_stage = static_cast<std::uint32_t>(plan_.recomputed[i]);
-    return row.layer < 0 ? of_stage : (row.first_block < of_stage ? 1U : 0U);
+    const auto of_slot = static_cast<std::uint32_t>(plan_.recomputed[slot(i, row)]);
+    return row.layer < 0 || layer_major() ? of_slot : (row.first_block < of_slot ? 1U : 0U);
 }
 
 Unit& StageEmitter::unit_at(std::size_t i, const Row& row) {
@@ -176,19 +176,24 @@ void StageEmitter::begin_sequence(std::int32_t sequence) {
         row.kv = add_buffer(BufferKind::kKv, kv_sum, false, std::move(kv));
         row.dkv = add_buffer(BufferKind::kDkv, dkv_sum, false, std::move(dkv));
     }
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t r = 0; r < rows_.size(); ++r) {
-            Row& row = rows_[r];
-            const Bytes kept = unit_bytes(scenario_, subsequences_[i]) * row.layers -
-                               cheap_bytes(scenario_, subsequences_[i]) * recomputed_layers(row, i);
-            row.units.push_back(add_buffer(BufferKind::kActivation, kept));
-            unit_of_[i * rows_.size() + r] = out_.units.size();
-            Unit unit;
-            unit.stage = stage_, unit.sequence = sequence, unit.subsequence = i;
-            unit.layer = row.layer, unit.buffer = row.units.back();
-            unit.offload_after = unit.reload_before = kNoOp;
-            out_.units.push_back(unit);
-        }
+    const auto add = [&](std::size_t i, Row& row) {
+        const Bytes kept = unit_bytes(scenario_, subsequences_[i]) * row.layers -
+                           cheap_bytes(scenario_, subsequences_[i]) * recomputed_layers(row, i);
+        row.units.push_back(add_buffer(BufferKind::kActivation, kept));
+        unit_of_[i * rows_.size() + static_cast<std::size_t>(&row - rows_.data())] = out_.units.size();
+        Unit unit;
+        unit.stage = stage_, unit.sequence = sequence, unit.subsequence = i, unit.slot = slot(i, row);
+        unit.layer = row.layer, unit.buffer = row.units.back();
+        unit.offload_after = unit.reload_before = kNoOp;
+        out_.units.push_back(unit);
+    };
+    if (layer_major()) {
+        for (Row& row : rows_)
+            for (std::size_t i = 0; i < n; ++i) add(i, row);
+    } else {
+        for (std::size_t i = 0; i < n; ++i)
+            for (Row& row : rows_) add(i, row);
+    }
 }
 
 StageEmitter::Scratch StageEmitter::scratch(std::size_t i, Phase phase, bool holds_loss) {
@@ -207,16 +212,25 @@ StageEmitter::Scratch StageEmitter::scratch(std::size_t i, Phase phase, bool hol
     return scratch;
 }
 
-// Notes where the copies of the row's units belong in issue order. A unit leaves behind the next subsequence's forward
-// of the same row and comes back before its backward; the last subsequence has no such window: out when forward ends,
-// back when backward begins.
+// The unit that forward makes just before this one and backward needs just after it: of the subsequence before, in
+// layer-major order for the first subsequence the last one of the layer below.
+Unit* StageEmitter::unit_before(std::size_t i, const Row& row) {
+    if (i > 0) return &unit_at(i - 1, row);
+    const bool lowest = &row == &rows_.front();
+    return layer_major() && !lowest ? &unit_at(subsequences_.size() - 1, *(&row - 1)) : nullptr;
+}
+
+// Notes where the copies of the row's units belong in issue order. A unit leaves behind the forward of the next one and
+// comes back before its backward; the last one has no such window: out when forward ends, back when backward begins.
 void StageEmitter::mark_row(std::size_t i, const Row& row, Phase phase, OpId first_op, OpId last_op) {
+    Unit* before = unit_before(i, row);
     if (phase == Phase::kForward) {
-        if (i > 0) unit_at(i - 1, row).offload_after = last_op;
+        if (before != nullptr) before->offload_after = last_op;
         return;
     }
-    if (i > 0) unit_at(i - 1, row).reload_before = first_op;
-    if (i + 1 == subsequences_.size()) unit_at(i, row).reload_before = first_op;
+    if (before != nullptr) before->reload_before = first_op;
+    Unit& own = unit_at(i, row);
+    if (own.reload_before == kNoOp) own.reload_before = first_op;
 }
 
 void StageEmitter::optimizer() {

@@ -90,6 +90,13 @@ private:
     void begin_sequence(std::int32_t sequence);
     Scratch scratch(std::size_t i, Phase phase, bool holds_loss);
 
+    bool layer_major() const { return scenario_.policy.order == TraversalOrder::kLayerMajor; }
+    std::size_t slot(std::size_t i, const Row& row) const { return slot_of(scenario_, row.first_block, i); }
+
+    // -- layer-major order (fold_by_layer.cc)
+    void forward_by_layer();
+    void backward_by_layer();
+
     // -- forward of one subsequence (fold_forward.cc)
     Value stage_input(std::size_t i, Scratch&);
     void forward_subsequence(std::size_t i);
@@ -106,6 +113,7 @@ private:
     OpId recompute(KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
     void embedding_gradient(std::size_t i, const Value& gradient, const Scratch&);
     void mark_row(std::size_t i, const Row&, Phase phase, OpId first_op, OpId last_op);
+    Unit* unit_before(std::size_t i, const Row&);
 
     const Scenario& scenario_;
     const std::vector<Subsequence>& subsequences_;
@@ -126,7 +134,7 @@ private:
 
     // the sequence at hand
     std::vector<Row> rows_;
-    std::vector<std::size_t> unit_of_;  // row-major (subsequence, row) -> index into out_.units
+    std::vector<std::size_t> unit_of_;  // subsequence x rows + row -> index into out_.units
     std::vector<BufferId> inputs_, outputs_, loss_gradients_;
     std::vector<OpId> received_, produced_;  // op that filled inputs_, outputs_
     std::vector<OpId> loss_gradient_by_;

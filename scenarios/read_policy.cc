@@ -14,7 +14,7 @@ constexpr std::int64_t kMostRanks = 1048576;
 constexpr std::int64_t kMostSubsequences = 65536;
 constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
 
-constexpr std::string_view kKeys[] = {"sp", "pp", "n", "partition", "placement", "granularity", "inventory"};
+constexpr std::string_view kKeys[] = {"sp", "pp", "n", "partition", "placement", "order", "granularity", "inventory"};
 constexpr std::string_view kPlannedKeys[] = {"dp", "zero", "virtual_stages", "multiplexing"};
 constexpr std::string_view kSpKeys[] = {"kind", "degree"};
 constexpr std::string_view kPartitionKeys[] = {"kind", "list", "count", "alignment"};
@@ -25,6 +25,8 @@ constexpr std::string_view kPlannedSpKinds[] = {"ulysses", "ring", "context"};
 constexpr Choice<PartitionKind> kPartitionKinds[] = {
     {"flops", PartitionKind::kFlops}, {"cost", PartitionKind::kCost}, {"equal", PartitionKind::kEqual}};
 constexpr Choice<CausalCount> kCounts[] = {{"exact", CausalCount::kExact}, {"uncut", CausalCount::kUncut}};
+constexpr Choice<TraversalOrder> kOrders[] = {{"subsequence", TraversalOrder::kSubsequenceMajor},
+                                              {"layer", TraversalOrder::kLayerMajor}};
 constexpr Choice<Granularity> kGranularities[] = {{"stage", Granularity::kStage}, {"layer", Granularity::kLayer}};
 constexpr Choice<Inventory> kInventories[] = {{"runtime", Inventory::kRuntime}, {"paper", Inventory::kPaper}};
 enum class PlacementName : std::uint8_t { kNone, kFull, kAdaptive, kRecompute, kThreeWay };
@@ -203,6 +205,17 @@ void expect_recomputable(const YamlField& field, const Policy& policy) {
              "got a placement that recomputes with inventory paper, expected inventory: runtime");
 }
 
+TraversalOrder read_order(const YamlField& field, const Policy& policy) {
+    const TraversalOrder order = read_choice(field, kOrders);
+    if (order == TraversalOrder::kSubsequenceMajor) return order;
+    if (policy.automatic.pp || policy.pp > 1)
+        fail(field, fmt::format("got layer with {} stages, expected pp: 1; a pipeline goes by subsequences",
+                                policy.automatic.pp ? "auto" : std::to_string(policy.pp)));
+    if (policy.granularity == Granularity::kStage)
+        fail(field, "got layer with granularity stage, expected granularity: layer");
+    return order;
+}
+
 void refuse_planned_keys(const YamlField& field) {
     for (const YamlEntry& entry : field.node->entries) {
         if (std::find(std::begin(kPlannedKeys), std::end(kPlannedKeys), entry.key) == std::end(kPlannedKeys)) continue;
@@ -234,6 +247,7 @@ Policy read_policy(const YamlField& field, const Scenario& scenario) {
         policy.granularity = read_choice(*granularity, kGranularities);
     if (const auto inventory = find(field, "inventory")) policy.inventory = read_choice(*inventory, kInventories);
     expect_recomputable(field, policy);
+    if (const auto order = find(field, "order")) policy.order = read_order(*order, policy);
     return policy;
 }
 

@@ -32,6 +32,9 @@ enum class CausalCount : std::uint8_t {
     kExact,
     kUncut
 };  // of attention FLOPs: the causal half exactly, or as if no mask cut it
+// Subsequence-major: all layers of a subsequence, then the next one, as a pipeline needs. Layer-major: all subsequences of
+// a layer, then the next layer; one stage, granularity layer.
+enum class TraversalOrder : std::uint8_t { kSubsequenceMajor, kLayerMajor };
 enum class Granularity : std::uint8_t { kStage, kLayer };
 enum class Inventory : std::uint8_t { kRuntime, kPaper };  // which table of activations: docs/memory.md
 
@@ -66,6 +69,7 @@ struct Policy {
     std::int64_t n = 1;   // subsequences
     Partition partition;
     PlacementPolicy placement;
+    TraversalOrder order = TraversalOrder::kSubsequenceMajor;
     Granularity granularity = Granularity::kStage;
     Inventory inventory = Inventory::kRuntime;
     Automatic automatic;

@@ -48,10 +48,9 @@ TEST(Lower, SmallScenariosAreValid) {
         for (const std::int64_t pp : {1, 2, 4})
             for (const std::int64_t n : {1, 2, 3, 7})
                 for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
-                    for (const PlacementPolicy& placement : {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}},
-                                                             PlacementPolicy{OffloadRatio{0.3}},
-                                                             PlacementPolicy{RecomputeAll{}},
-                                                             PlacementPolicy{ThreeWay{}}}) {
+                    for (const PlacementPolicy& placement :
+                         {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}}, PlacementPolicy{OffloadRatio{0.3}},
+                          PlacementPolicy{RecomputeAll{}}, PlacementPolicy{ThreeWay{}}}) {
                         Scenario s = small_scenario(sp, pp, n);
                         s.sequence = Tokens{1024};
                         s.policy.granularity = granularity;
@@ -61,6 +60,54 @@ TEST(Lower, SmallScenariosAreValid) {
                         ASSERT_EQ(first_problem(lowered.schedule), "") << sp << " " << pp << " " << n;
                         ASSERT_EQ(static_cast<std::int64_t>(lowered.schedule.ranks.size()), sp * pp);
                     }
+}
+
+// Layer-major: valid, the same work, and K and V do not wait for other layers: dK and dV of one layer live at a time.
+TEST(Lower, LayerMajorOrder) {
+    for (const std::int64_t sp : {1, 2})
+        for (const std::int64_t n : {1, 2, 5})
+            for (const PlacementPolicy& placement :
+                 {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}}, PlacementPolicy{AdaptiveOffload{}},
+                  PlacementPolicy{RecomputeAll{}}, PlacementPolicy{ThreeWay{}}}) {
+                Scenario s = small_scenario(sp, 1, n);
+                s.policy.granularity = Granularity::kLayer;
+                s.policy.placement = placement;
+                const Lowered by_subsequence = lower(s);
+                s.policy.order = TraversalOrder::kLayerMajor;
+                s.batch = 2;
+                const Lowered lowered = lower(s);
+                ASSERT_TRUE(lowered.feasible()) << lowered.reasons.front();
+                ASSERT_EQ(first_problem(lowered.schedule), "") << sp << " " << n;
+                s.batch = 1;
+                const Lowered one = lower(s);
+                double flops_by_layer = 0, flops_by_subsequence = 0;
+                for (const Lowered* l : {&one, &by_subsequence})
+                    for (const Op& op : l->schedule.ops)
+                        if (const auto* compute = std::get_if<Compute>(&op.work))
+                            for (const Kernel& kernel : compute->kernels)
+                                (l == &one ? flops_by_layer : flops_by_subsequence) +=
+                                    flops(kernel.shape).value * kernel.count;
+                EXPECT_NEAR(flops_by_layer, flops_by_subsequence, 1e-9 * flops_by_layer);
+            }
+    Scenario s = small_scenario(1, 1, 8);
+    s.policy.granularity = Granularity::kLayer;
+    s.policy.placement = OffloadAll{};
+    const Bytes by_subsequence = arena(lower(s).schedule, Space::kDevice, id_at<Rank>(0));
+    s.policy.order = TraversalOrder::kLayerMajor;
+    const Bytes by_layer = arena(lower(s).schedule, Space::kDevice, id_at<Rank>(0));
+    // three of four layers' dK and dV: 2 x 4 bytes x 8192 tokens x 256 each; the residual streams cost some of it
+    EXPECT_LT(by_layer, by_subsequence - Bytes{2 * 2 * 4 * 8192 * 256});
+}
+
+// The traversal order's windows: every unit but the very last has one.
+TEST(Lower, LayerMajorWindows) {
+    Scenario s = small_scenario(1, 1, 4);
+    s.policy.granularity = Granularity::kLayer;
+    s.policy.order = TraversalOrder::kLayerMajor;
+    const Lowered lowered = lower(s);
+    const StagePlan& stage = lowered.plan.stages.front();
+    ASSERT_EQ(stage.window.size(), 16U);
+    for (std::size_t k = 0; k < 16; ++k) EXPECT_EQ(stage.window[k].value == 0, k == 15) << k;
 }
 
 TEST(Lower, OtherModelsAndBatches) {

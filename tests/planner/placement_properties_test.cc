@@ -153,7 +153,7 @@ TEST(PlacementProperties, OneStageHasNoBubble) {
     for (int round = 0; round < 30; ++round) {
         Scenario s = random_scenario(random);
         s.cluster.gpu.memory = 1024_GiB;
-        s.policy.pp = 1, s.policy.sp = 1, s.policy.partition.alignment = Tokens{1};
+        s.policy.pp = 1, s.policy.sp = 1, s.policy.order = TraversalOrder::kSubsequenceMajor, s.policy.partition.alignment = Tokens{1};
         s.cluster.gpus_per_node = 1;
         const PlannedStep step = plan_step(s);
         ASSERT_TRUE(step.feasible());

@@ -22,6 +22,8 @@ inline Scenario random_scenario(std::mt19937& random) {
     s.model.tied_embeddings = one_of(true, false);
     s.sequence = Tokens{one_of(2048, 8192)};
     s.policy.granularity = one_of(Granularity::kStage, Granularity::kLayer);
+    if (s.policy.pp == 1 && random() % 3 == 0)
+        s.policy.granularity = Granularity::kLayer, s.policy.order = TraversalOrder::kLayerMajor;
     s.policy.partition.kind = one_of(PartitionKind::kFlops, PartitionKind::kEqual);
     const double link = decade(1e9), rate = decade(0.3e12);
     s.cluster.pcie.d2h = s.cluster.pcie.switch_d2h = BytesPerSecond{link};

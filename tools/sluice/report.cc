@@ -132,7 +132,7 @@ std::string alpha_range(const Plan& plan) {
 std::string recomputed_text(const Plan& plan) {
     std::int64_t again = 0, all = 0;
     for (const StagePlan& stage : plan.stages) {
-        all += stage.layers * static_cast<std::int64_t>(stage.activation.size());
+        all += stage.layers * static_cast<std::int64_t>(plan.subsequences.size());
         for (const std::int64_t layers : stage.recomputed) again += layers;
     }
     return again == 0 ? "" : fmt::format("  recomputed       {} of {} layer activations\n", again, all);
