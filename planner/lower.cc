@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/pinned_memory.h"
 #include "planner/capacity_report.h"
+#include "planner/memory_floors.h"
 #include "planner/offload_amounts.h"
 #include "planner/offload_units.h"
 #include "planner/partition_sequence.h"
@@ -95,7 +97,26 @@ private:
     std::optional<Bytes> fits_;
 };
 
-Placed decide_and_place(const OffloadContext& context, Plan& plan) {
+bool exceeds(const MemoryNeed& need) { return need.excess() > 0_B; }
+
+std::vector<MemoryNeed> needs_of(const Scenario& scenario, const Placed& placed) {
+    return memory_needs(scenario, placed.placement.device,
+                        pinned_bytes(placed.offloaded.step.schedule, scenario.cluster.host.allocator));
+}
+
+// Is it known whether the step fits? It does when everything fits. An adaptive one does not when a host is too small
+// for the first amounts, the fewest bytes that live bytes allow: lower limits only move more.
+bool fit_is_known(const OffloadContext& context, const Placed& placed, bool first) {
+    const std::vector<MemoryNeed> needs = needs_of(context.scenario, placed);
+    const bool host_exceeds = std::any_of(needs.begin(), needs.end(), [](const MemoryNeed& need) {
+        return need.space == Space::kHost && exceeds(need);
+    });
+    const bool fewest = first && std::holds_alternative<AdaptiveOffload>(context.scenario.policy.placement);
+    return (fewest && host_exceeds) || std::none_of(needs.begin(), needs.end(), exceeds);
+}
+
+// `only_fit`: stop as soon as it is known whether the step fits; what fits may then move more than it needs to.
+Placed decide_and_place(const OffloadContext& context, Plan& plan, bool only_fit) {
     const std::size_t stages = plan.stages.size();
     std::vector<LimitSearch> searches(stages, LimitSearch(context.scenario.cluster.gpu.usable()));
     const auto decide = [&](std::size_t s) {
@@ -113,6 +134,7 @@ Placed decide_and_place(const OffloadContext& context, Plan& plan) {
     for (std::size_t s = 0; s < stages; ++s) decide(s);
     Placed placed = place(context, plan);
     for (int round = 0; round < kPlacementRounds; ++round) {
+        if (only_fit && fit_is_known(context, placed, round == 0)) break;
         const bool last = round + 1 == kPlacementRounds;
         bool changed = false;
         for (std::size_t s = 0; s < stages; ++s) {
@@ -144,16 +166,24 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
 
     begin_pass("fold");
     const FoldedStep step = fold_step(scenario, plan.subsequences, plan.stages);
-    expect_valid(step.schedule, "fold");
+    if (!options.only_fit) expect_valid(step.schedule, "fold");
 
     begin_pass("offload and placement");
     const OffloadContext context = offload_context(scenario, plan.subsequences, plan.stages, step);
     fill_windows(context, plan.stages);
+    if (options.only_fit && given == nullptr) {
+        result.memory = memory_floors(context, plan.stages);
+        if (std::any_of(result.memory.begin(), result.memory.end(), exceeds)) {
+            result.reasons.push_back("at least what has to live at once exceeds the memory");
+            return result;
+        }
+    }
     if (given != nullptr)
         for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].offloaded = (*given)[s];
-    Placed placed = given != nullptr ? place(context, plan) : decide_and_place(context, plan);
+    Placed placed = given != nullptr ? place(context, plan) : decide_and_place(context, plan, options.only_fit);
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
-    if (!result.feasible()) return result;
+    result.memory = needs_of(scenario, placed);
+    if (!result.feasible() || options.only_fit) return result;
     for (std::string& note : placement_notes(context, plan.stages)) plan.notes.push_back(std::move(note));
     result.folded = std::move(placed.offloaded.step);
     expect_valid(result.folded.schedule, "placement");

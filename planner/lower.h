@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/folded_step.h"
+#include "planner/memory_need.h"
 #include "planner/plan.h"
 #include "scenarios/scenario.h"
 #include "schedule/schedule.h"
@@ -21,6 +22,9 @@ namespace sluice {
 struct LowerOptions {
     // Called before each pass with its name. May be empty.
     std::function<void(std::string_view)> progress;
+    // Stop once it is known whether the step fits, without verification or estimate; without any placement where
+    // memory_floors() exceeds a limit (`memory` then has the floors). A plan that fits may move more than it needs to.
+    bool only_fit = false;
 };
 
 // A step planned for one rank per stage: what a search compares.
@@ -28,6 +32,7 @@ struct PlannedStep {
     Plan plan;
     FoldedStep folded;                 // placed; empty when infeasible
     std::vector<std::string> reasons;  // as in Lowered
+    std::vector<MemoryNeed> memory;    // of every stage and node, feasible or not
     Seconds estimate{};                // of the step, by the cost model alone (step_estimate.h)
     bool feasible() const { return reasons.empty(); }
 };

@@ -13,9 +13,7 @@
 #include "planner/step_estimate.h"
 
 namespace sluice {
-namespace {
-
-std::string_view name_of(PartitionKind kind) {
+std::string_view name(PartitionKind kind) {
     switch (kind) {
         case PartitionKind::kFlops:
             return "flops";
@@ -28,6 +26,8 @@ std::string_view name_of(PartitionKind kind) {
     }
     return "?";
 }
+
+namespace {
 
 // Numbers of subsequences whose mean length lies in [shortest, longest], most first.
 std::vector<std::int64_t> subsequence_counts(const Scenario& s, Tokens shortest, Tokens longest) {
@@ -46,6 +46,13 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
         if (n % d == 0) result.push_back(d);
     return result;
 }
+
+// Mean lengths, the preferred ones first (SPPO section 6.1), then shorter and longer ones.
+struct MeanLengths {
+    Tokens shortest, longest;
+};
+constexpr MeanLengths kMeanLengths[] = {
+    {Tokens{2048}, Tokens{16384}}, {Tokens{512}, Tokens{2047}}, {Tokens{24576}, Tokens{131072}}};
 
 // Why the degrees cannot be used at all, or "".
 std::string impossible(const Scenario& s) {
@@ -160,28 +167,35 @@ Seconds sort_time(const Candidate& c) { return c.estimate.value > 0 ? c.estimate
 
 std::string Candidate::label() const {
     const Policy& p = scenario.policy;
-    return fmt::format("sp {} x pp {}, n {}, partition {}", p.sp, p.pp, p.n, name_of(p.partition.kind));
+    return fmt::format("sp {} x pp {}, n {}, partition {}", p.sp, p.pp, p.n, name(p.partition.kind));
 }
 
 std::vector<Candidate> search(const Scenario& scenario, const SearchOptions& options) {
     SLUICE_CHECK(options.finalists > 0, "a search has a result");
-    constexpr Tokens kShort{2048}, kLong{16384};  // SPPO section 6.1
-    std::vector<Candidate> candidates = enumerate(scenario, kShort, kLong);
-    evaluate(candidates, options);
     const auto is_finalist = [](const Candidate& c) { return c.verdict == Verdict::kFinalist; };
-    if (scenario.policy.automatic.n && std::none_of(candidates.begin(), candidates.end(), is_finalist)) {
-        for (auto [shortest, longest] :
-             {std::pair(Tokens{512}, Tokens{kShort.value - 1}), std::pair(Tokens{kLong.value + 1}, Tokens{131072})}) {
-            std::vector<Candidate> more = enumerate(scenario, shortest, longest);
-            evaluate(more, options);
-            candidates.insert(candidates.end(), std::make_move_iterator(more.begin()),
-                              std::make_move_iterator(more.end()));
-        }
+    std::vector<Candidate> candidates;
+    bool preferred_fit = false;
+    for (std::vector<Candidate>& round : candidate_rounds(scenario)) {
+        if (preferred_fit) break;
+        const bool preferred = candidates.empty();
+        evaluate(round, options);
+        candidates.insert(candidates.end(), std::make_move_iterator(round.begin()),
+                          std::make_move_iterator(round.end()));
+        preferred_fit = preferred && std::any_of(candidates.begin(), candidates.end(), is_finalist);
     }
     std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
         return std::pair(a.verdict, sort_time(a)) < std::pair(b.verdict, sort_time(b));
     });
     return candidates;
+}
+
+std::vector<std::vector<Candidate>> candidate_rounds(const Scenario& scenario) {
+    std::vector<std::vector<Candidate>> rounds;
+    for (const MeanLengths& means : kMeanLengths) {
+        rounds.push_back(enumerate(scenario, means.shortest, means.longest));
+        if (!scenario.policy.automatic.n) break;
+    }
+    return rounds;
 }
 
 }  // namespace sluice

@@ -19,6 +19,8 @@ struct SearchOptions {
     std::function<void(std::string_view what, double fraction)> progress;  // may be empty
 };
 
+std::string_view name(PartitionKind);  // flops cost equal list
+
 enum class Verdict : std::uint8_t { kFinalist, kSlower, kInfeasible, kImpossible };
 
 struct Candidate {
@@ -37,5 +39,9 @@ struct Candidate {
 // N: mean lengths S/N from 2 Ki to 16 Ki tokens (SPPO section 6.1), in steps of at most a factor of 1.5; shorter and
 // longer ones only when none of these fits. sp x pp is always the whole cluster.
 std::vector<Candidate> search(const Scenario&, const SearchOptions& = {});
+
+// What search() looks at, with every choice made and unpriced: the candidates it prefers, then those it takes only when
+// none of these fits. `reason` is filled in where the choices cannot be used at all.
+std::vector<std::vector<Candidate>> candidate_rounds(const Scenario&);
 
 }  // namespace sluice

@@ -62,5 +62,35 @@ TEST(PlanVerb, NothingFits) {
     EXPECT_FALSE(Json::parse(simulated.out)["reasons"].empty());
 }
 
+TEST(PlanVerb, LongestLength) {
+    const Finished json = run_sluice("plan scenarios/tiny.yaml --max-length --json");
+    ASSERT_EQ(json.code, 0) << json.err;
+    const Json answer = Json::parse(json.out);
+    const std::int64_t step = answer["step_tokens"], longest = answer["longest"]["tokens"];
+    EXPECT_EQ(step, 2);
+    EXPECT_EQ(longest % step, 0);
+    EXPECT_EQ(answer["first_failure"]["tokens"], longest + step);
+    EXPECT_EQ(answer["first_failure"]["lacking"][0]["memory"], "gpu");
+    EXPECT_GT(answer["longest"]["replayed_seconds"], 0);
+
+    // and the command says the same of both lengths
+    const TemporaryFolder folder;
+    for (const std::int64_t tokens : {longest, longest + step}) {
+        const std::string scenario = write_scenario(
+            folder, replaced(tiny_text(), "sequence: 16 Ki tokens", "sequence: " + std::to_string(tokens) + " tokens"));
+        EXPECT_EQ(run_sluice({"simulate", scenario}).code, tokens == longest ? 0 : 1) << tokens;
+    }
+}
+
+TEST(PlanVerb, NoLengthFits) {
+    const TemporaryFolder folder;
+    const std::string scenario =
+        write_scenario(folder, replaced(open_text(), "cluster: tiny", "cluster: {use: tiny, gpu_memory: 16 MiB}"));
+    const Finished plan = run_sluice({"plan", scenario, "--max-length"});
+    EXPECT_EQ(plan.code, 1);
+    EXPECT_NE(plan.out.find("longest          none fits"), std::string::npos) << plan.out;
+    EXPECT_NE(plan.out.find("GPU memory of rank"), std::string::npos) << plan.out;
+}
+
 }  // namespace
 }  // namespace sluice

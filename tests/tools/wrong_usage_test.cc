@@ -32,6 +32,7 @@ constexpr const char* kWrong[] = {
     "simulate scenarios/tiny.yaml --jsn",
     "simulate --frobnicate scenarios/tiny.yaml",
     "simulate scenarios/tiny.yaml scenarios/tiny.yaml",
+    "plan scenarios/tiny.yaml --max-lenght",
     "lower scenarios/tiny.yaml -o",
     "simulate scenarios/tiny.yaml --schedule missing.txt",
     "simulate scenarios/tiny.yaml --schedule scenarios/tiny.yaml",

@@ -27,7 +27,9 @@ std::string_view name_of(Verdict verdict) {
     return "?";
 }
 
-Seconds replay(const Scenario& scenario) {
+}  // namespace
+
+Seconds replayed_step(const Scenario& scenario) {
     const Lowered lowered = lower(scenario);
     SimulateOptions options;
     options.kernels = options.memory = false;
@@ -35,8 +37,6 @@ Seconds replay(const Scenario& scenario) {
     SLUICE_CHECK(simulation.stuck.empty(), "planned schedules run to their end");
     return simulation.trace.step;
 }
-
-}  // namespace
 
 Choice choose_plan(const Scenario& scenario, ProgressLine& progress) {
     SearchOptions options;
@@ -49,7 +49,7 @@ Choice choose_plan(const Scenario& scenario, ProgressLine& progress) {
     for (ReplayedCandidate& c : choice.candidates) {
         if (c.candidate.verdict != Verdict::kFinalist) continue;
         progress.show(fmt::format("plan: replaying {}", c.candidate.label()));
-        c.replayed = replay(c.candidate.scenario);
+        c.replayed = replayed_step(c.candidate.scenario);
     }
     const auto rank = [](const ReplayedCandidate& c) { return c.replayed.value > 0 ? c.replayed.value : 1e300; };
     std::stable_sort(choice.candidates.begin(), choice.candidates.end(),

@@ -21,6 +21,9 @@ struct Choice {
     const Scenario& scenario() const { return candidates.front().candidate.scenario; }  // Requires: found()
 };
 
+// The step time of a scenario without open choices, in a replay. Requires: it fits.
+Seconds replayed_step(const Scenario&);
+
 Choice choose_plan(const Scenario&, ProgressLine&);
 
 // Puts the best choices into the scenario where it leaves some open; a progress line meanwhile. Returns why nothing

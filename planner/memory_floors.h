@@ -1,0 +1,20 @@
+// What a step needs whatever the placement decides: refuses most of what cannot fit in a fraction of a placement's
+// time.
+#pragma once
+
+#include <vector>
+
+#include "planner/memory_need.h"
+#include "planner/offload_amounts.h"
+#include "planner/plan.h"
+
+namespace sluice {
+
+// Stages, then nodes, as memory_needs() has them; empty unless placement is adaptive.
+//   GPU   what lives at once when everything that may be offloaded is; more offloading never needs more
+//   host  every rank offloads at least by how much the step with nothing offloaded exceeds its GPU, since moving a byte
+//         frees no more than one; on the host all of it lives at once, when forward ends
+// `by_kind` is zero. Requires: fill_windows() has filled `activation`.
+std::vector<MemoryNeed> memory_floors(const OffloadContext&, const std::vector<StagePlan>&);
+
+}  // namespace sluice
