@@ -45,8 +45,11 @@ void StageEmitter::backward_subsequence(std::size_t i) {
         tag_.layer = row.layer;
         const auto first_op = id_at<OpId>(out_.schedule.ops.size());
         const auto output = r == 0 && !first() ? std::optional(write(outputs_[i])) : std::nullopt;
+        fetch_next_kv(row, i);
+        open_kv(row, i);
         gradient = row.layer < 0 ? backward_stage(i, row, std::move(gradient), temporary, output)
                                  : backward_layer(i, row, std::move(gradient), temporary, output);
+        close_kv(row, i);
         mark_row(i, row, Phase::kBackward, first_op, last_op_);
     }
     tag_.layer = -1;
@@ -107,8 +110,10 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
     x = gather_input({mlp_weight});
     if (saved.recomputed > 0)
         recompute(again.query, x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
-    const OpId attention = compute(
-        kernels.attention_data, dy.made_by,
+    std::vector<OpId> after = dy.made_by;
+    after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
+    const OpId attention = row.attention = compute(
+        kernels.attention_data, std::move(after),
         join(join(reads, attention_gradients(i, row, block)),
              join({gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}, dy.reads)));
     const OpId attention_reduced = reduce_scatter(attention, t.comm, 2, reduced_shard, bytes);

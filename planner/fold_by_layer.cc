@@ -19,11 +19,13 @@ void StageEmitter::forward_by_layer() {
             tag_.subsequence = static_cast<std::int32_t>(i), tag_.layer = row.layer;
             const Scratch temporary = scratch(i, Phase::kForward, false);
             const auto first_op = id_at<OpId>(out_.schedule.ops.size());
+            open_kv(row, i);
             const Value sums = forward_layer(i, row, std::move(streams[i]), temporary);
             // The residual add of the layer: what follows must not need the unit, which is to leave.
             const OpId residual = compute(layer_forward(scenario_, subsequences_[i]).residual, sums.made_by,
                                           {read(row.units[i]), {temporary.stream, 0, 0, AccessMode::kAccumulate}});
             streams[i] = {{residual}, {read(temporary.stream)}};
+            close_kv(row, i);
             mark_row(i, row, Phase::kForward, first_op, last_op_);
         }
     unit_at(n - 1, rows_.back()).offload_after = last_op_;
@@ -44,6 +46,8 @@ void StageEmitter::backward_by_layer() {
             const Scratch temporary = scratch(i, Phase::kBackward, false);
             const BufferId result = add_buffer(BufferKind::kStaging, boundary_bytes(scenario_, subsequences_[i]));
             const auto first_op = id_at<OpId>(out_.schedule.ops.size());
+            fetch_next_kv(row, i);
+            open_kv(row, i);
             gradients[i] = backward_layer(i, row, std::move(gradients[i]), temporary, write(result));
             mark_row(i, row, Phase::kBackward, first_op, last_op_);
         }

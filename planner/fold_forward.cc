@@ -51,8 +51,11 @@ void StageEmitter::forward_subsequence(std::size_t i) {
     for (Row& row : rows_) {
         tag_.layer = row.layer;
         const auto first_op = id_at<OpId>(out_.schedule.ops.size());
+        fetch_next_kv(row, i);
+        open_kv(row, i);
         value = row.layer < 0 ? forward_stage(i, row, std::move(value), temporary)
                               : forward_layer(i, row, std::move(value), temporary);
+        close_kv(row, i);
         mark_row(i, row, Phase::kForward, first_op, last_op_);
     }
     tag_.layer = -1;
@@ -83,8 +86,10 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     Value gathered = all_gather({{norm1}, {read(saved.norms())}}, t.comm, 0, bytes);
 
     const Access stream = write(t.stream);
-    const OpId attention =
-        compute(kernels.attention, gathered.made_by,
+    std::vector<OpId> after = gathered.made_by;
+    after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
+    const OpId attention = row.attention =
+        compute(kernels.attention, std::move(after),
                 join(join(join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block)}, save),
                           {write(t.workspace), partial_sums(t.comm, 1, stream)}),
                      gathered.reads));

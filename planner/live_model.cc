@@ -133,6 +133,7 @@ std::vector<Bytes> LiveModel::shares(const std::vector<Bytes>& x, const std::vec
         if (of_rest < 1) {
             share = std::min(bytes, Bytes{static_cast<std::int64_t>(of_rest * static_cast<double>(left[i].value))});
             if (share != bytes) share -= Bytes{share.value % kPlacementAlignment.value};
+            share = std::max(share, left[i] - (to_come[i] - bytes));  // what rounding leaves has to fit into the others
         }
         to_come[i] -= bytes, left[i] -= share;
         if (to_come[i].value == 0) to_come[i] = whole[i], left[i] = x[i];  // the last unit: a new sequence starts over

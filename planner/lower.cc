@@ -36,8 +36,8 @@ std::string too_many_ops(const Scenario& s) {
     constexpr double kMostOps = 1 << 24;
     const Policy& p = s.policy;
     const auto rows = static_cast<double>(p.granularity == Granularity::kLayer ? s.model.layers : p.pp);
-    const double ops = ((may_recompute(s) ? 25 : 22) * rows + 14 * static_cast<double>(p.pp)) * static_cast<double>(p.n) *
-                       static_cast<double>(s.batch) * static_cast<double>(p.sp);
+    const double ops = ((may_recompute(s) ? 25 : 22) * rows + 14 * static_cast<double>(p.pp)) *
+                       static_cast<double>(p.n) * static_cast<double>(s.batch) * static_cast<double>(p.sp);
     if (ops <= kMostOps) return {};
     return fmt::format(
         "the schedule would have up to {:.0f} million ops, more than the {:.0f} million that are handled; use "
@@ -57,7 +57,7 @@ struct Placed {
 Placed place(const OffloadContext& context, const Plan& plan) {
     const std::vector<Bytes> moved = moved_by_unit(context, plan.stages);
     Placed placed{recomputes(plan) ? offload_units(fold_step(context.scenario, plan.subsequences, plan.stages), moved)
-                             : offload_units(context.step, moved),
+                                   : offload_units(context.step, moved),
                   {}};
     placed.placement = place_memory(placed.offloaded.step.schedule);
     return placed;
@@ -149,7 +149,8 @@ Placed decide_and_place(const OffloadContext& context, Plan& plan, bool only_fit
 
 using Amounts = std::vector<std::vector<Bytes>>;  // by stage and subsequence
 
-PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerOptions& options) {
+PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerOptions& options,
+                    std::int64_t kv_offloaded = 0) {
     SLUICE_CHECK(!scenario.policy.automatic.any(), "automatic choices are made before lowering");
     const auto begin_pass = [&](std::string_view pass) {
         if (options.progress) options.progress(pass);
@@ -163,6 +164,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     begin_pass("partition");
     plan.subsequences = partition_sequence(scenario);
     plan.stages = split_layers(scenario.model.layers, scenario.policy.pp);
+    for (StagePlan& stage : plan.stages) stage.kv_offloaded = std::min(stage.layers, kv_offloaded);
 
     begin_pass("fold");
     const FoldedStep step = fold_step(scenario, plan.subsequences, plan.stages);
@@ -206,9 +208,33 @@ PlannedStep plan_three_way(const Scenario& scenario, const LowerOptions& options
     return best;
 }
 
+// K and V go to the host only when nothing else fits, of as few layers as that takes. More of them always free more,
+// but for what a layer needs to bring its own back.
+PlannedStep plan_kv(const Scenario& scenario, PlannedStep resident, const LowerOptions& options) {
+    std::int64_t least = 1, most = 0;
+    for (const StagePlan& stage : resident.plan.stages) most = std::max(most, stage.layers);
+    if (most < 2) return resident;
+    PlannedStep best = plan_by(scenario, nullptr, options, most);
+    if (!best.feasible()) return resident;
+    while (least < most) {
+        const std::int64_t middle = least + (most - least) / 2;
+        PlannedStep step = plan_by(scenario, nullptr, options, middle);
+        if (step.feasible())
+            best = std::move(step), most = middle;
+        else
+            least = middle + 1;
+    }
+    best.plan.notes.push_back(fmt::format(
+        "K and V of the lowest {} layers of a stage are on the host between their uses: nothing else fits", most));
+    return best;
+}
+
 PlannedStep plan_policy(const Scenario& scenario, const LowerOptions& options) {
-    return std::holds_alternative<ThreeWay>(scenario.policy.placement) ? plan_three_way(scenario, options)
-                                                                       : plan_by(scenario, nullptr, options);
+    PlannedStep step = std::holds_alternative<ThreeWay>(scenario.policy.placement)
+                           ? plan_three_way(scenario, options)
+                           : plan_by(scenario, nullptr, options);
+    if (step.feasible() || scenario.policy.kv == KvPlacement::kResident) return step;
+    return plan_kv(scenario, std::move(step), options);
 }
 
 Lowered lower_by(const Scenario& scenario, const Amounts* given, const LowerOptions& options) {
@@ -224,9 +250,7 @@ Lowered lower_by(const Scenario& scenario, const Amounts* given, const LowerOpti
 
 }  // namespace
 
-PlannedStep plan_step(const Scenario& scenario, const LowerOptions& options) {
-    return plan_policy(scenario, options);
-}
+PlannedStep plan_step(const Scenario& scenario, const LowerOptions& options) { return plan_policy(scenario, options); }
 
 Lowered lower(const Scenario& scenario, const LowerOptions& options) { return lower_by(scenario, nullptr, options); }
 

@@ -19,6 +19,7 @@ struct StagePlan {
     std::vector<Bytes> offloaded;          // x_i = alpha_i A_i
     std::vector<std::int64_t> recomputed;  // r_i: layers made again in backward, the lowest ones; empty: none
     std::vector<Bytes> window;       // what the copies of i can move while the neighbours i+1 compute, out and back
+    std::int64_t kv_offloaded = 0;  // layers, the lowest ones, whose K and V are on the host between their uses
     Seconds added{}, least_added{};  // three-way: what r and x add by its own account; what no choice undercuts
     bool recomputes() const;         // any r_i > 0
     double alpha(std::size_t i) const { return activation[i].value == 0 ? 0 : offloaded[i] / activation[i]; }

@@ -37,6 +37,7 @@ StageEmitter::StageEmitter(const Scenario& scenario, const std::vector<Subsequen
         row.layer = by_layer ? static_cast<std::int32_t>(plan_.first_layer + l) : -1;
         row.layers = by_layer ? 1 : layers;
         row.first_block = l;
+        row.streams_kv = by_layer && layers > 1 && static_cast<std::int64_t>(l) < plan_.kv_offloaded;
         rows_.push_back(row);
     }
 
@@ -165,16 +166,18 @@ void StageEmitter::begin_sequence(std::int32_t sequence) {
     received_.assign(n, kNoOp), produced_.assign(n, kNoOp), loss_gradient_by_.assign(n, kNoOp);
     unit_of_.assign(n * rows_.size(), 0);
     for (Row& row : rows_) {
-        std::vector<Bytes> kv, dkv;
-        Bytes kv_sum{}, dkv_sum{};
-        row.units.clear();
+        row.units.clear(), row.kv_blocks.clear(), row.dkv_blocks.clear();
         for (const Subsequence& sub : subsequences_) {
-            kv.push_back(kv_bytes(scenario_, sub) * row.layers);
-            dkv.push_back(kv_gradient_bytes(scenario_, sub) * row.layers);
-            kv_sum += kv.back(), dkv_sum += dkv.back();
+            row.kv_blocks.push_back(kv_bytes(scenario_, sub) * row.layers);
+            row.dkv_blocks.push_back(kv_gradient_bytes(scenario_, sub) * row.layers);
         }
-        row.kv = add_buffer(BufferKind::kKv, kv_sum, false, std::move(kv));
-        row.dkv = add_buffer(BufferKind::kDkv, dkv_sum, false, std::move(dkv));
+        if (!row.streams_kv) {
+            row.kv = add_blocks(BufferKind::kKv, row.kv_blocks, Space::kDevice);
+            row.dkv = add_blocks(BufferKind::kDkv, row.dkv_blocks, Space::kDevice);
+            continue;
+        }
+        row.kv_host = add_blocks(BufferKind::kStaging, row.kv_blocks, Space::kHost);
+        if (!layer_major() && n > 1) row.dkv_host = add_blocks(BufferKind::kStaging, row.dkv_blocks, Space::kHost);
     }
     const auto add = [&](std::size_t i, Row& row) {
         const Bytes kept = unit_bytes(scenario_, subsequences_[i]) * row.layers -

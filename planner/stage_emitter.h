@@ -46,7 +46,19 @@ private:
         std::uint32_t layers = 1;       // how many it stands for
         std::uint32_t first_block = 0;  // of the gradient buffer
         BufferId kv{}, dkv{};           // of the sequence at hand
-        std::vector<BufferId> units;    // by subsequence
+        OpId attention{};               // the last one
+        // -- where K and V are on the host between their uses (fold_kv.cc)
+        struct Fetched {
+            BufferId kv = kNoBuffer, dkv = kNoBuffer;
+            std::vector<OpId> ready;
+        };
+        bool streams_kv = false;
+        std::vector<Bytes> kv_blocks, dkv_blocks;
+        BufferId kv_host{}, dkv_host{};
+        OpId kv_out = kNoOp, dkv_out = kNoOp;  // the last copies out
+        Fetched fetched;                       // for the next visit
+        std::vector<OpId> kv_ready;            // what attention waits for
+        std::vector<BufferId> units;           // by subsequence
     };
     // Where a row's saved tensors of one subsequence are: all in `unit`, or the cheap ones in a buffer of their own.
     struct Saved {
@@ -92,6 +104,13 @@ private:
 
     bool layer_major() const { return scenario_.policy.order == TraversalOrder::kLayerMajor; }
     std::size_t slot(std::size_t i, const Row& row) const { return slot_of(scenario_, row.first_block, i); }
+
+    // -- K and V on the host (fold_kv.cc): do nothing for rows that keep theirs
+    BufferId add_blocks(BufferKind, std::vector<Bytes> sizes, Space);
+    void fetch_kv(Row&, std::size_t i);
+    void fetch_next_kv(const Row&, std::size_t i);
+    void open_kv(Row&, std::size_t i);
+    void close_kv(Row&, std::size_t i);
 
     // -- layer-major order (fold_by_layer.cc)
     void forward_by_layer();

@@ -14,7 +14,8 @@ constexpr std::int64_t kMostRanks = 1048576;
 constexpr std::int64_t kMostSubsequences = 65536;
 constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
 
-constexpr std::string_view kKeys[] = {"sp", "pp", "n", "partition", "placement", "order", "granularity", "inventory"};
+constexpr std::string_view kKeys[] = {"sp", "pp",    "n",           "partition", "placement",
+                                      "kv", "order", "granularity", "inventory"};
 constexpr std::string_view kPlannedKeys[] = {"dp", "zero", "virtual_stages", "multiplexing"};
 constexpr std::string_view kSpKeys[] = {"kind", "degree"};
 constexpr std::string_view kPartitionKeys[] = {"kind", "list", "count", "alignment"};
@@ -25,6 +26,8 @@ constexpr std::string_view kPlannedSpKinds[] = {"ulysses", "ring", "context"};
 constexpr Choice<PartitionKind> kPartitionKinds[] = {
     {"flops", PartitionKind::kFlops}, {"cost", PartitionKind::kCost}, {"equal", PartitionKind::kEqual}};
 constexpr Choice<CausalCount> kCounts[] = {{"exact", CausalCount::kExact}, {"uncut", CausalCount::kUncut}};
+constexpr Choice<KvPlacement> kKvPlacements[] = {{"resident", KvPlacement::kResident},
+                                                 {"offload", KvPlacement::kOffload}};
 constexpr Choice<TraversalOrder> kOrders[] = {{"subsequence", TraversalOrder::kSubsequenceMajor},
                                               {"layer", TraversalOrder::kLayerMajor}};
 constexpr Choice<Granularity> kGranularities[] = {{"stage", Granularity::kStage}, {"layer", Granularity::kLayer}};
@@ -205,6 +208,13 @@ void expect_recomputable(const YamlField& field, const Policy& policy) {
              "got a placement that recomputes with inventory paper, expected inventory: runtime");
 }
 
+KvPlacement read_kv(const YamlField& field, const Policy& policy) {
+    const KvPlacement kv = read_choice(field, kKvPlacements);
+    if (kv == KvPlacement::kOffload && policy.granularity == Granularity::kStage)
+        fail(field, "got offload with granularity stage, expected granularity: layer");
+    return kv;
+}
+
 TraversalOrder read_order(const YamlField& field, const Policy& policy) {
     const TraversalOrder order = read_choice(field, kOrders);
     if (order == TraversalOrder::kSubsequenceMajor) return order;
@@ -247,6 +257,7 @@ Policy read_policy(const YamlField& field, const Scenario& scenario) {
         policy.granularity = read_choice(*granularity, kGranularities);
     if (const auto inventory = find(field, "inventory")) policy.inventory = read_choice(*inventory, kInventories);
     expect_recomputable(field, policy);
+    if (const auto kv = find(field, "kv")) policy.kv = read_kv(*kv, policy);
     if (const auto order = find(field, "order")) policy.order = read_order(*order, policy);
     return policy;
 }

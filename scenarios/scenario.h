@@ -62,6 +62,9 @@ struct Automatic {
     bool any() const { return sp || pp || n || partition; }
 };
 
+// Whether K and V may leave the GPU when nothing else fits.
+enum class KvPlacement : std::uint8_t { kResident, kOffload };
+
 struct Policy {
     SequenceParallelKind sp_kind = SequenceParallelKind::kMegatron;
     std::int64_t sp = 1;  // ranks of a sequence-parallel group
@@ -69,6 +72,7 @@ struct Policy {
     std::int64_t n = 1;   // subsequences
     Partition partition;
     PlacementPolicy placement;
+    KvPlacement kv = KvPlacement::kResident;
     TraversalOrder order = TraversalOrder::kSubsequenceMajor;
     Granularity granularity = Granularity::kStage;
     Inventory inventory = Inventory::kRuntime;

@@ -99,6 +99,44 @@ TEST(Lower, LayerMajorOrder) {
     EXPECT_LT(by_layer, by_subsequence - Bytes{2 * 2 * 4 * 8192 * 256});
 }
 
+// K and V of some layers on the host: valid in both orders, and less on the GPU; all that goes out comes back.
+TEST(Lower, KvOnTheHostWhenNothingElseFits) {
+    for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor})
+        for (const std::int64_t sp : {1, 2})
+            for (const std::int64_t n : {2, 6})
+                for (const PlacementPolicy& placement : {PlacementPolicy{OffloadAll{}}, PlacementPolicy{ThreeWay{}}}) {
+                    Scenario s = small_scenario(sp, 1, n);
+                    s.model.layers = 8;
+                    s.policy.order = order;
+                    s.policy.granularity = Granularity::kLayer;
+                    s.policy.placement = placement;
+                    s.policy.kv = KvPlacement::kOffload;
+                    s.batch = 2;
+                    const Lowered ample = lower(s);
+                    ASSERT_TRUE(ample.feasible());
+                    Bytes kv{};  // nothing of it moves while there is room
+                    for (const Op& op : ample.schedule.ops)
+                        if (std::holds_alternative<Copy>(op.work))
+                            for (const Access& a : op.accesses) {
+                                const BufferKind kind = ample.schedule.buffers[index(a.buffer)].kind;
+                                if (kind == BufferKind::kKv || kind == BufferKind::kDkv) kv += 1_B;
+                            }
+                    EXPECT_EQ(kv, 0_B);
+                    s.policy.kv = KvPlacement::kResident;
+                    Bytes least = arena(ample.schedule, Space::kDevice, id_at<Rank>(0)), most = least;
+                    for (least = 0_B; most - least > 1_MiB;) {
+                        const Bytes middle = least + (most - least) / 2;
+                        (plan_step(with_memory(s, middle)).feasible() ? most : least) = middle;
+                    }
+                    s.policy.kv = KvPlacement::kOffload;
+                    const Lowered tight = lower(with_memory(s, least - 1_MiB));
+                    ASSERT_TRUE(tight.feasible()) << sp << " " << n << " " << tight.reasons.front();
+                    EXPECT_EQ(first_problem(tight.schedule), "") << sp << " " << n;
+                    EXPECT_GT(tight.plan.stages.front().kv_offloaded, 0);
+                    EXPECT_LE(arena(tight.schedule, Space::kDevice, id_at<Rank>(0)), least - 1_MiB);
+                }
+}
+
 // The traversal order's windows: every unit but the very last has one.
 TEST(Lower, LayerMajorWindows) {
     Scenario s = small_scenario(1, 1, 4);

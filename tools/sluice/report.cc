@@ -29,6 +29,8 @@ Json plan_object(const Scenario& s, const Plan& plan) {
     for (const StagePlan& stage : plan.stages)
         json["recomputed_layers"].push_back(stage.recomputes() ? stage.recomputed
                                                                : std::vector(stage.activation.size(), std::int64_t{0}));
+    json["kv_offloaded_layers"] = Json::array();
+    for (const StagePlan& stage : plan.stages) json["kv_offloaded_layers"].push_back(stage.kv_offloaded);
     return json;
 }
 
