@@ -48,6 +48,10 @@ std::int64_t model_parameters(const Scenario& s) {
            head_parameters(whole).total();
 }
 
+std::int64_t held_parameters(const Scenario& s, ZeroStage stage, std::int64_t parameters) {
+    return s.shares(stage) ? (parameters + s.policy.dp - 1) / s.policy.dp : parameters;
+}
+
 Bytes weight_bytes(const Scenario& s, std::int64_t parameters) { return size_of(s.precision.weights) * parameters; }
 Bytes optimizer_bytes(const Scenario&, std::int64_t parameters) { return 12_B * parameters; }
 Bytes gradient_bytes(const Scenario& s, std::int64_t parameters) { return size_of(s.precision.gradients) * parameters; }

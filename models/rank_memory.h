@@ -23,6 +23,10 @@ Parameters head_parameters(const Scenario&);  // final norm and output projectio
 
 std::int64_t model_parameters(const Scenario&);  // whole model, each parameter once
 
+// Of `parameters` that every replica has, those whose state one rank holds: 1/dp of them, rounded up, where ZeRO shares
+// that state out (from `stage` on); else all.
+std::int64_t held_parameters(const Scenario&, ZeroStage stage, std::int64_t parameters);
+
 // bf16 weights; fp32 master weights and two AdamW moments; gradients in the accumulators' type.
 Bytes weight_bytes(const Scenario&, std::int64_t parameters);
 Bytes optimizer_bytes(const Scenario&, std::int64_t parameters);

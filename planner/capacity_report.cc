@@ -11,9 +11,9 @@ namespace sluice {
 namespace {
 
 std::string ranks_of_stage(const Scenario& s, std::size_t stage) {
-    const auto sp = static_cast<std::size_t>(s.policy.sp);
-    return sp == 1 ? fmt::format("rank {} (stage {})", stage, stage)
-                   : fmt::format("ranks {}-{} (stage {})", stage * sp, stage * sp + sp - 1, stage);
+    const auto count = static_cast<std::size_t>(s.ranks_of_stage());
+    return count == 1 ? fmt::format("rank {} (stage {})", stage, stage)
+                      : fmt::format("ranks {}-{} (stage {})", stage * count, stage * count + count - 1, stage);
 }
 
 std::string describe(const Op& op) {
@@ -52,9 +52,10 @@ void report_devices(const Scenario& s, const Schedule& folded, const Placement& 
 }
 
 void report_hosts(const Scenario& s, const Schedule& folded, std::vector<std::string>& report) {
-    const auto sp = static_cast<std::size_t>(s.policy.sp);
+    const auto ranks = static_cast<std::size_t>(s.ranks_of_stage());
     std::vector<Bytes> by_rank;
-    for (const Bytes of_stage : pinned_bytes(folded, s.cluster.host.allocator)) by_rank.insert(by_rank.end(), sp, of_stage);
+    for (const Bytes of_stage : pinned_bytes(folded, s.cluster.host.allocator))
+        by_rank.insert(by_rank.end(), ranks, of_stage);
     for (std::string& line : host_shortages(place_pinned(by_rank, s.cluster), s.cluster))
         report.push_back(std::move(line));
 }

@@ -44,6 +44,7 @@ void StageEmitter::backward_subsequence(std::size_t i) {
         Row& row = rows_[r];
         tag_.layer = row.layer;
         const auto first_op = id_at<OpId>(out_.schedule.ops.size());
+        use_weights(row.part, i);
         const auto output = r == 0 && !first() ? std::optional(write(outputs_[i])) : std::nullopt;
         fetch_next_kv(row, i);
         open_kv(row, i);
@@ -51,6 +52,7 @@ void StageEmitter::backward_subsequence(std::size_t i) {
                                  : backward_layer(i, row, std::move(gradient), temporary, output);
         close_kv(row, i);
         mark_row(i, row, Phase::kBackward, first_op, last_op_);
+        reduce_gradients(row.part, i);
     }
     tag_.layer = -1;
     produced_[i] = gradient.made_by.front();
@@ -96,6 +98,7 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
         dy = all_gather(gradient, t.comm, 0, bytes);
         x = gather_input(block_is_free);
     }
+    beside_compute();
     const OpId mlp =
         compute(kernels.mlp_data, dy.made_by,
                 join(join(reads, {gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}),
@@ -158,6 +161,7 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
         dy = gather_gradient();
         x = gather_input({});
     }
+    beside_compute();
     KernelChain data, weight;
     for (const KernelChain* part : {&kernels.mlp_data, &kernels.norm2, &kernels.attention_data, &kernels.norm1})
         append(data, *part, row.layers);
@@ -178,6 +182,7 @@ void StageEmitter::embedding_gradient(std::size_t i, const Value& gradient, cons
     const Value dy = all_gather(gradient, t.comm, 0, gathered_bytes(scenario_, subsequences_[i]));
     compute(embedding_backward(scenario_, subsequences_[i]), dy.made_by,
             join({gradient_access(embedding_row())}, dy.reads));
+    reduce_gradients(embedding_part(), i);
 }
 
 }  // namespace sluice

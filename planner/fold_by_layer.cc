@@ -20,6 +20,7 @@ void StageEmitter::forward_by_layer() {
             const Scratch temporary = scratch(i, Phase::kForward, false);
             const auto first_op = id_at<OpId>(out_.schedule.ops.size());
             open_kv(row, i);
+            use_weights(row.part, i);
             const Value sums = forward_layer(i, row, std::move(streams[i]), temporary);
             // The residual add of the layer: what follows must not need the unit, which is to leave.
             const OpId residual = compute(layer_forward(scenario_, subsequences_[i]).residual, sums.made_by,
@@ -48,8 +49,10 @@ void StageEmitter::backward_by_layer() {
             const auto first_op = id_at<OpId>(out_.schedule.ops.size());
             fetch_next_kv(row, i);
             open_kv(row, i);
+            use_weights(row.part, i);
             gradients[i] = backward_layer(i, row, std::move(gradients[i]), temporary, write(result));
             mark_row(i, row, Phase::kBackward, first_op, last_op_);
+            reduce_gradients(row.part, i);
         }
     tag_.layer = -1;
     for (std::size_t i = n; i-- > 0;) {

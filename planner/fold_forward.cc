@@ -1,5 +1,4 @@
 // The forward pass of a folded rank. Order of one layer: models/layer_kernels.h.
-#include <utility>
 
 #include "models/rank_memory.h"
 #include "planner/stage_emitter.h"
@@ -36,9 +35,11 @@ void StageEmitter::forward(std::int32_t sequence) {
 // What the stage starts from: the shard received, or the embedding of the rank's tokens.
 Value StageEmitter::stage_input(std::size_t i, Scratch& scratch) {
     if (!first()) return {{received_[i]}, {read(inputs_[i])}};
+    use_weights(embedding_part(), i);
     const Access target = write(scratch.stream);
     const OpId lookup = compute(embedding_forward(scenario_, subsequences_[i]), {},
                                 {read(weights_), partial_sums(scratch.comm, 1, target)});
+    beside_compute();
     const OpId reduced = reduce_scatter(lookup, scratch.comm, 1, target, gathered_bytes(scenario_, subsequences_[i]));
     return {{reduced}, {read(scratch.stream)}};
 }
@@ -53,6 +54,7 @@ void StageEmitter::forward_subsequence(std::size_t i) {
         const auto first_op = id_at<OpId>(out_.schedule.ops.size());
         fetch_next_kv(row, i);
         open_kv(row, i);
+        use_weights(row.part, i);
         value = row.layer < 0 ? forward_stage(i, row, std::move(value), temporary)
                               : forward_layer(i, row, std::move(value), temporary);
         close_kv(row, i);
@@ -84,6 +86,7 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     append(chain, kernels.norm1, 1);
     const OpId norm1 = compute(std::move(chain), input.made_by, join(join({read(weights_)}, save), input.reads));
     Value gathered = all_gather({{norm1}, {read(saved.norms())}}, t.comm, 0, bytes);
+    beside_compute();
 
     const Access stream = write(t.stream);
     std::vector<OpId> after = gathered.made_by;
@@ -111,6 +114,7 @@ Value StageEmitter::forward_stage(std::size_t i, Row& row, Value input, const Sc
     const LayerForward kernels = layer_forward(scenario_, sub);
     const auto block = static_cast<std::uint32_t>(i);
     const Value gathered = all_gather(input, t.comm, 0, bytes, 2 * row.layers);
+    beside_compute();
     KernelChain chain;
     for (const KernelChain* part :
          {&kernels.norm1, &kernels.attention, &kernels.norm2, &kernels.mlp, &kernels.residual})
@@ -135,19 +139,22 @@ void StageEmitter::loss(std::size_t i, Value stream, const Scratch& t) {
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const HeadKernels kernels = head_kernels(scenario_, sub);
     loss_gradients_[i] = add_buffer(BufferKind::kActivation, boundary_bytes(scenario_, sub));
+    use_weights(head_part(), i);
     KernelChain chain;
     if (rows_.front().layer >= 0 && !layer_major()) chain = layer_forward(scenario_, sub).residual;
     append(chain, kernels.norm, 1);
     const OpId norm =
         compute(std::move(chain), stream.made_by, join({read(weights_), write(loss_gradients_[i])}, stream.reads));
     const Value gathered = all_gather({{norm}, {read(loss_gradients_[i])}}, t.comm, 0, bytes);
-    const AccessMode mode = std::exchange(head_gradient_written_, true) ? AccessMode::kAccumulate : AccessMode::kWrite;
+    beside_compute();
     const Access shard = write(t.stream, 1, 1);
     std::vector<Access> accesses =
-        join({read(weights_), {head_gradients_, 0, 0, mode}, write(t.workspace), partial_sums(t.comm, 1, shard)},
+        join({read(weights_), head_gradient_access(), write(t.workspace), partial_sums(t.comm, 1, shard)},
              gathered.reads);
     if (scenario_.model.tied_embeddings && first()) accesses.push_back(gradient_access(embedding_row()));
     const OpId loss_op = compute(kernels.loss, gathered.made_by, std::move(accesses));
+    reduce_gradients(head_part(), i);
+    if (scenario_.model.tied_embeddings && first()) reduce_gradients(embedding_part(), i);
     const OpId reduced = reduce_scatter(loss_op, t.comm, 1, shard, bytes);
     loss_gradient_by_[i] =
         compute(kernels.norm_backward, {reduced},

@@ -18,9 +18,14 @@ FoldedGroups add_groups(const Scenario& scenario, FoldedStep& step) {
         all.push_back(id_at<Rank>(static_cast<std::size_t>(s)));
         groups.sequence_parallel.push_back(add_group(step, GroupRole::kSequenceParallel, {all.back()}));
     }
-    groups.everyone = add_group(step, GroupRole::kEveryRank, all);
+    // With gradients shared out, replicas hold different parts of the norm.
+    const bool same_norm = scenario.policy.dp > 1 && !scenario.shares(ZeroStage::kOptimizer);
+    groups.everyone = add_group(step, same_norm ? GroupRole::kReplica : GroupRole::kEveryRank, all);
     if (scenario.model.tied_embeddings && scenario.policy.pp > 1)
         groups.tied_ends = add_group(step, GroupRole::kSameShard, {all.front(), all.back()});
+    if (scenario.policy.dp > 1)
+        for (const Rank stage : all)
+            groups.data_parallel.push_back(add_group(step, GroupRole::kDataParallel, {stage}));
     return groups;
 }
 
@@ -52,7 +57,7 @@ FoldedStep fold_step(const Scenario& scenario, const std::vector<Subsequence>& s
     const FoldedGroups groups = add_groups(scenario, step);
     for (std::size_t s = 0; s < plans.size(); ++s) {
         StageEmitter stage(scenario, subsequences, plans, groups, s, step);
-        for (std::int32_t q = 0; q < scenario.batch; ++q) {
+        for (std::int32_t q = 0; q < scenario.sequences_of_replica(); ++q) {
             stage.forward(q);
             stage.backward(q);
         }

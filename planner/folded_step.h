@@ -1,8 +1,8 @@
 // The first lowering pass: one training step as a schedule of one rank per stage, nothing offloaded, nothing placed.
 //
-// The ranks of a sequence-parallel group do the same work on different shards, so passes work on one of them ("folded")
-// and unfold_step() copies the result at the end. A folded schedule is valid by itself: a sequence-parallel group has
-// one member in it.
+// The ranks of a sequence-parallel group do the same work on different shards, and data-parallel replicas the same on
+// other sequences, so passes work on one of them ("folded") and unfold_step() copies the result at the end. A folded
+// schedule is valid by itself: a sequence-parallel group has one member in it, and so has a data-parallel one.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,29 @@
 
 namespace sluice {
 
-// How a folded group grows when the sequence-parallel ranks are unfolded.
+// How a folded group grows when ranks are unfolded: folded rank s stands for sp x dp ranks, shard t of replica d.
 enum class GroupRole : std::uint8_t {
-    kSequenceParallel,  // one folded member becomes its whole sequence-parallel group
+    kSequenceParallel,  // per replica: all shards of the one folded member
+    kReplica,           // per replica: all shards of all members
     kEveryRank,         // all ranks of the job
-    kSameShard,         // one group per shard, the members being the folded ones' ranks of that shard
+    kSameShard,         // per replica and shard: the members' ranks
+    kDataParallel,      // per shard: all replicas of the one folded member
 };
+constexpr bool spans_shards(GroupRole role) { return role < GroupRole::kSameShard; }
+constexpr bool spans_replicas(GroupRole role) {
+    return role == GroupRole::kEveryRank || role == GroupRole::kDataParallel;
+}
+
+// Rank of shard t of replica d of a stage: (stage x dp + d) x sp + t, as Megatron lays them out. `copy` = d x sp + t.
+inline Rank unfolded_rank(Rank folded, std::size_t copy, const Scenario& s) {
+    return id_at<Rank>(index(folded) * static_cast<std::size_t>(s.ranks_of_stage()) + copy);
+}
+
+// The copies, ascending, that instance `instance` of a folded group holds of each member.
+std::vector<std::size_t> copies_of_group(GroupRole, std::size_t instance, const Scenario&);
+// How many groups a folded one becomes, and which of them `copy` belongs to.
+std::size_t group_instances(GroupRole, const Scenario&);
+std::size_t group_instance_of(GroupRole, std::size_t copy, const Scenario&);
 
 // What may be kept, offloaded or recomputed as one: the activations of a layer (stage granularity: of a stage) and a
 // subsequence. Where layers are recomputed, `buffer` is without their cheap part, which is written twice: into

@@ -13,6 +13,7 @@
 #include "planner/offload_amounts.h"
 #include "planner/offload_units.h"
 #include "planner/partition_sequence.h"
+#include "planner/split_layers.h"
 #include "planner/step_estimate.h"
 #include "planner/unfold_step.h"
 #include "schedule/place_memory.h"
@@ -31,13 +32,15 @@ void expect_valid(const Schedule& schedule, std::string_view pass) {
 }
 
 // Ops of a lowered step, at most: per subsequence a rank lists up to 22 per row (a layer, or at stage granularity its
-// stage), 3 more where the row is recomputed, and 14 around them.
+// stage), 3 more where the row is recomputed or replicas share, and 14 around them. Replicas share the batch.
 std::string too_many_ops(const Scenario& s) {
     constexpr double kMostOps = 1 << 24;
     const Policy& p = s.policy;
     const auto rows = static_cast<double>(p.granularity == Granularity::kLayer ? s.model.layers : p.pp);
-    const double ops = ((may_recompute(s) ? 25 : 22) * rows + 14 * static_cast<double>(p.pp)) *
-                       static_cast<double>(p.n) * static_cast<double>(s.batch) * static_cast<double>(p.sp);
+    const bool replicas = p.dp > 1;
+    const double of_row = 22 + (may_recompute(s) ? 3 : 0) + (replicas ? 3 : 0), of_stage = replicas ? 18 : 14;
+    const double ops = (of_row * rows + of_stage * static_cast<double>(p.pp)) * static_cast<double>(p.n) *
+                       static_cast<double>(s.batch) * static_cast<double>(p.sp);
     if (ops <= kMostOps) return {};
     return fmt::format(
         "the schedule would have up to {:.0f} million ops, more than the {:.0f} million that are handled; use "
@@ -163,7 +166,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     Plan& plan = result.plan;
     begin_pass("partition");
     plan.subsequences = partition_sequence(scenario);
-    plan.stages = split_layers(scenario.model.layers, scenario.policy.pp);
+    plan.stages = split_layers(scenario, plan.subsequences);
     for (StagePlan& stage : plan.stages) stage.kv_offloaded = std::min(stage.layers, kv_offloaded);
 
     begin_pass("fold");
@@ -187,6 +190,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     result.memory = needs_of(scenario, placed);
     if (!result.feasible() || options.only_fit) return result;
     for (std::string& note : placement_notes(context, plan.stages)) plan.notes.push_back(std::move(note));
+    if (std::string note = split_note(scenario, plan); !note.empty()) plan.notes.push_back(std::move(note));
     result.folded = std::move(placed.offloaded.step);
     expect_valid(result.folded.schedule, "placement");
     result.estimate = estimate_step(result.folded, scenario).step;

@@ -3,7 +3,7 @@
 //   fold_step       compute, collectives and transfers of one rank per stage
 //   offload_units   activations split, copies listed
 //   place_memory    offsets, and the `after` edges that reuse needs
-//   unfold_step     every sequence-parallel rank
+//   unfold_step     every shard and replica
 #pragma once
 
 #include <functional>

@@ -19,8 +19,8 @@ std::string ranks_text(const MemoryNeed& need) {
 MemoryNeed device_need(const Scenario& s, std::size_t stage) {
     MemoryNeed need;
     need.place = stage;
-    need.first_rank = static_cast<std::int64_t>(stage) * s.policy.sp;
-    need.last_rank = need.first_rank + s.policy.sp - 1;
+    need.first_rank = static_cast<std::int64_t>(stage) * s.ranks_of_stage();
+    need.last_rank = need.first_rank + s.ranks_of_stage() - 1;
     need.usable = s.cluster.gpu.usable();
     return need;
 }
@@ -71,7 +71,8 @@ std::vector<MemoryNeed> memory_needs(const Scenario& s, std::span<const ArenaUse
         needs.back().by_kind = device[stage].live.by_kind;
     }
     std::vector<Bytes> by_rank;
-    for (const Bytes of_stage : pinned) by_rank.insert(by_rank.end(), static_cast<std::size_t>(s.policy.sp), of_stage);
+    for (const Bytes of_stage : pinned)
+        by_rank.insert(by_rank.end(), static_cast<std::size_t>(s.ranks_of_stage()), of_stage);
     const PinnedMemory placed = place_pinned(by_rank, s.cluster);
     const auto ranks = static_cast<std::int64_t>(by_rank.size());
     for (std::size_t node = 0; node < placed.by_node.size(); ++node)

@@ -31,7 +31,4 @@ struct Plan {
     std::vector<std::string> notes;  // what a reader should know: copies beyond their window, padding ...
 };
 
-// The layers of each stage: as even as possible; the first stages take what is left over, since the last has the head.
-std::vector<StagePlan> split_layers(std::int64_t layers, std::int64_t stages);
-
 }  // namespace sluice

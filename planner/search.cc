@@ -10,6 +10,7 @@
 #include "planner/folded_step.h"
 #include "planner/lower.h"
 #include "planner/partition_sequence.h"
+#include "planner/split_layers.h"
 #include "planner/step_estimate.h"
 
 namespace sluice {
@@ -74,39 +75,67 @@ std::string impossible(const Scenario& s) {
         return fmt::format("the alignment of {} tokens is not a multiple of sp {}", alignment.value, p.sp);
     if (s.sequence.value % alignment.value != 0)
         return fmt::format("{} tokens are not a multiple of the alignment, {}", s.sequence.value, alignment.value);
+    if (s.batch % p.dp != 0) return fmt::format("dp {} does not divide the batch of {}", p.dp, s.batch);
     if (p.n > s.sequence.value / alignment.value)
         return fmt::format("{} subsequences of at least {} tokens for a sequence of {}", p.n, alignment.value,
                            s.sequence.value);
     return {};
 }
 
+struct Degrees {
+    std::int64_t sp = 1, pp = 1, dp = 1;
+    ZeroStage zero = ZeroStage::kNone;
+};
+
+// Every way to use the whole cluster that the scenario leaves open. Replicas that the batch cannot feed are left out,
+// unless there are no others: then they are there to say so.
+std::vector<Degrees> degrees_of(const Scenario& s) {
+    const Automatic& open = s.policy.automatic;
+    const std::int64_t gpus = s.cluster.gpus();
+    std::vector<Degrees> fed, unfed;
+    for (const std::int64_t sp : divisors(gpus))
+        for (const std::int64_t dp : divisors(gpus / sp)) {
+            const Degrees d{sp, gpus / sp / dp, dp};
+            if ((!open.sp && d.sp != s.policy.sp) || (!open.pp && d.pp != s.policy.pp) ||
+                (!open.dp && d.dp != s.policy.dp))
+                continue;
+            (s.batch % dp == 0 ? fed : unfed).push_back(d);
+        }
+    std::vector<Degrees> result;
+    for (Degrees d : fed.empty() ? unfed : fed)
+        for (const ZeroStage zero :
+             {ZeroStage::kNone, ZeroStage::kOptimizer, ZeroStage::kGradients, ZeroStage::kParameters}) {
+            d.zero = zero;
+            // one replica has nothing to share out: stage 0, whatever the scenario asks of more
+            if (d.dp == 1 ? zero == ZeroStage::kNone : open.zero || zero == s.policy.zero) result.push_back(d);
+        }
+    return result;
+}
+
 std::vector<Candidate> enumerate(const Scenario& scenario, Tokens shortest, Tokens longest) {
     const Automatic& open = scenario.policy.automatic;
-    const std::int64_t gpus = scenario.cluster.gpus();
     std::vector<PartitionKind> kinds{scenario.policy.partition.kind};
     if (open.partition) kinds = {PartitionKind::kFlops, PartitionKind::kCost};
     std::vector<Candidate> candidates;
-    for (const std::int64_t sp : divisors(gpus)) {
-        const std::int64_t pp = gpus / sp;
-        if ((!open.sp && sp != scenario.policy.sp) || (!open.pp && pp != scenario.policy.pp)) continue;
+    for (const Degrees& degrees : degrees_of(scenario))
         for (const std::int64_t n : subsequence_counts(scenario, shortest, longest))
             for (const PartitionKind kind : kinds) {
                 Candidate candidate;
                 candidate.scenario = scenario;
                 Policy& policy = candidate.scenario.policy;
-                policy.sp = sp, policy.pp = pp, policy.n = n, policy.partition.kind = kind;
-                if (open.alignment) policy.partition.alignment = Tokens{sp};
+                policy.sp = degrees.sp, policy.pp = degrees.pp, policy.n = n, policy.partition.kind = kind;
+                policy.dp = degrees.dp, policy.zero = degrees.zero;
+                if (open.alignment) policy.partition.alignment = Tokens{degrees.sp};
                 policy.automatic = {};
                 candidate.reason = impossible(candidate.scenario);
                 candidates.push_back(std::move(candidate));
             }
-    }
     return candidates;
 }
 
 Seconds bound_of(const Scenario& s) {
     const std::vector<Subsequence> subsequences = partition_sequence(s);
-    return estimate_step(fold_step(s, subsequences, split_layers(s.model.layers, s.policy.pp)), s).step;
+    return estimate_step(fold_step(s, subsequences, split_layers(s, subsequences)), s).step;
 }
 
 std::string slower_reason(Seconds candidate, std::string_view how, Seconds best) {
@@ -167,7 +196,11 @@ Seconds sort_time(const Candidate& c) { return c.estimate.value > 0 ? c.estimate
 
 std::string Candidate::label() const {
     const Policy& p = scenario.policy;
-    return fmt::format("sp {} x pp {}, n {}, partition {}", p.sp, p.pp, p.n, name(p.partition.kind));
+    const std::string replicas =
+        p.dp == 1 ? ""
+                  : fmt::format(" x dp {}{}", p.dp,
+                                p.zero == ZeroStage::kNone ? "" : fmt::format(" (zero {})", static_cast<int>(p.zero)));
+    return fmt::format("sp {} x pp {}{}, n {}, partition {}", p.sp, p.pp, replicas, p.n, name(p.partition.kind));
 }
 
 std::vector<Candidate> search(const Scenario& scenario, const SearchOptions& options) {

@@ -1,4 +1,5 @@
-// The search over what a scenario leaves to the planner: sequence-parallel degree, stages, subsequences, partition.
+// The search over what a scenario leaves to the planner: sequence-parallel degree, stages, replicas, ZeRO stage,
+// subsequences, partition.
 //
 // Every candidate is priced by the cost model. First a bound, the estimate of the step with nothing offloaded, which no
 // placement can beat; then, from the lowest bound up, placement under the memory limits and the estimate of the placed
@@ -29,15 +30,15 @@ struct Candidate {
     std::string reason;         // why it is not a finalist, one line; of a finalist what its estimate consists of
     Seconds bound{};            // estimate with nothing offloaded; 0 when impossible
     Seconds estimate{};         // of the placed step; 0 when it was not placed
-    std::string label() const;  // "sp 8 x pp 16, n 256, partition flops"
+    std::string label() const;  // "sp 8 x pp 16, n 256, partition flops"; with replicas "... pp 4 x dp 4 (zero 1), ..."
 };
 
 // All candidates: finalists first by estimate, then slower ones by estimate or bound, infeasible ones by bound,
-// impossible ones. No finalist: nothing fits. Deterministic; ties go to the earlier in the order sp, pp, n descending,
-// partition.
+// impossible ones. No finalist: nothing fits. Deterministic; ties go to the earlier in the order sp, dp, zero, n
+// descending, partition.
 //
 // N: mean lengths S/N from 2 Ki to 16 Ki tokens (SPPO section 6.1), in steps of at most a factor of 1.5; shorter and
-// longer ones only when none of these fits. sp x pp is always the whole cluster.
+// longer ones only when none of these fits. sp x pp x dp is always the whole cluster; dp divides the batch.
 std::vector<Candidate> search(const Scenario&, const SearchOptions& = {});
 
 // What search() looks at, with every choice made and unpriced: the candidates it prefers, then those it takes only when

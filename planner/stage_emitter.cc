@@ -1,6 +1,7 @@
 #include "planner/stage_emitter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "models/activation_inventory.h"
@@ -36,25 +37,44 @@ StageEmitter::StageEmitter(const Scenario& scenario, const std::vector<Subsequen
         Row row;
         row.layer = by_layer ? static_cast<std::int32_t>(plan_.first_layer + l) : -1;
         row.layers = by_layer ? 1 : layers;
-        row.first_block = l;
+        row.first_block = l, row.part = l;
         row.streams_kv = by_layer && layers > 1 && static_cast<std::int64_t>(l) < plan_.kv_offloaded;
         rows_.push_back(row);
     }
 
-    const Parameters layer = layer_parameters(scenario);
-    const Parameters embedding = first() ? embedding_parameters(scenario) : Parameters{};
-    const Parameters head = last() ? head_parameters(scenario) : Parameters{};
+    add_parameters();
+}
+
+// Parameters, their states and gradients, by what is shared out at once: layers, embedding, head.
+void StageEmitter::add_parameters() {
+    const Scenario& s = scenario_;
+    const Parameters layer = layer_parameters(s);
+    const Parameters embedding = first() ? embedding_parameters(s) : Parameters{};
+    const Parameters head = last() ? head_parameters(s) : Parameters{};
     parameters_ = layer.total() * plan_.layers + embedding.total() + head.total();
     replicated_ = layer.replicated * plan_.layers + embedding.replicated + head.replicated;
-    std::vector<Bytes> blocks(layers, gradient_bytes(scenario, layer.total()));
-    if (first()) blocks.push_back(gradient_bytes(scenario, embedding.total()));
-    Bytes gradient{};
-    for (const Bytes block : blocks) gradient += block;
+    const auto held = [&](ZeroStage stage) {
+        return held_parameters(s, stage, layer.total()) * plan_.layers + held_parameters(s, stage, embedding.total()) +
+               held_parameters(s, stage, head.total());
+    };
+    const auto gradient = [&](const Parameters& p) {
+        return gradient_bytes(s, held_parameters(s, ZeroStage::kGradients, p.total()));
+    };
+    std::vector<Bytes> blocks(static_cast<std::size_t>(plan_.layers), gradient(layer));
+    if (first()) blocks.push_back(gradient(embedding));
+    Bytes gradients{};
+    for (const Bytes block : blocks) gradients += block;
     gradient_written_.assign(blocks.size(), 0);
-    weights_ = add_buffer(BufferKind::kWeights, weight_bytes(scenario, parameters_), true);
-    optimizer_ = add_buffer(BufferKind::kOptimizer, optimizer_bytes(scenario, parameters_), true);
-    gradients_ = add_buffer(BufferKind::kGrads, gradient, false, std::move(blocks));
-    if (last()) head_gradients_ = add_buffer(BufferKind::kGrads, gradient_bytes(scenario, head.total()));
+    stepped_ = held(ZeroStage::kOptimizer);
+    weights_ = own_weights_ = add_buffer(BufferKind::kWeights, weight_bytes(s, held(ZeroStage::kParameters)), true);
+    optimizer_ = add_buffer(BufferKind::kOptimizer, optimizer_bytes(s, stepped_), true);
+    gradients_ = add_buffer(BufferKind::kGrads, gradients, false, std::move(blocks));
+    if (last()) head_gradients_ = add_buffer(BufferKind::kGrads, gradient(head));
+
+    for (const Row& row : rows_) parts_.push_back({layer.total(), layer.total(), row.layers, kNoBuffer});
+    parts_.push_back({embedding.total(), embedding.total(), 1, kNoBuffer});
+    const std::int64_t shared_table = s.model.tied_embeddings && s.policy.pp == 1 ? embedding.sharded : 0;
+    parts_.push_back({head.total() + shared_table, head.total(), 1, kNoBuffer});
 }
 
 BufferId StageEmitter::add_buffer(BufferKind kind, Bytes bytes, bool persistent, std::vector<Bytes> blocks) {
@@ -84,6 +104,8 @@ OpId StageEmitter::emit(Lane lane, Work work, std::vector<OpId> after, std::vect
 }
 
 OpId StageEmitter::compute(KernelChain kernels, std::vector<OpId> after, std::vector<Access> accesses) {
+    if (weights_by_ != kNoOp && std::ranges::find(accesses, weights_, &Access::buffer) != accesses.end())
+        after.push_back(std::exchange(weights_by_, kNoOp));  // later readers follow on this lane
     return last_compute_ =
                emit({LaneKind::kCompute, kNoRank}, Compute{std::move(kernels)}, std::move(after), std::move(accesses));
 }
@@ -119,6 +141,7 @@ OpId StageEmitter::send(Rank to, OpId producer, BufferId from, Bytes bytes) {
 
 // The blocks of a row's gradients: written by the first op that touches them, accumulated into afterwards.
 Access StageEmitter::gradient_access(const Row& row) {
+    if (reduces_at_once()) return transient_gradient(row.part);
     const std::uint32_t last_block = row.first_block + row.layers - 1;
     char& written = gradient_written_[row.first_block];
     const AccessMode mode = written ? AccessMode::kAccumulate : AccessMode::kWrite;
@@ -153,9 +176,16 @@ StageEmitter::Saved StageEmitter::saved(std::size_t i, const Row& row, Phase pha
     return saved;
 }
 
+Access StageEmitter::head_gradient_access() {
+    if (reduces_at_once()) return transient_gradient(head_part());
+    const AccessMode mode = std::exchange(head_gradient_written_, true) ? AccessMode::kAccumulate : AccessMode::kWrite;
+    return {head_gradients_, 0, 0, mode};
+}
+
 StageEmitter::Row StageEmitter::embedding_row() const {
     Row row;
     row.first_block = static_cast<std::uint32_t>(gradient_written_.size() - 1);
+    row.part = embedding_part();
     return row;
 }
 
@@ -234,38 +264,6 @@ void StageEmitter::mark_row(std::size_t i, const Row& row, Phase phase, OpId fir
     if (before != nullptr) before->reload_before = first_op;
     Unit& own = unit_at(i, row);
     if (own.reload_before == kNoOp) own.reload_before = first_op;
-}
-
-void StageEmitter::optimizer() {
-    tag_ = Tag{Phase::kOptimizer, 0, static_cast<std::int32_t>(stage_), -1, -1, -1, -1};
-    const auto blocks = static_cast<std::uint32_t>(gradient_written_.size());
-    const Access all_gradients{gradients_, 0, blocks - 1, AccessMode::kAccumulate};
-    std::vector<Access> gradients{all_gradients};
-    if (head_gradients_ != kNoBuffer) gradients.push_back({head_gradients_, 0, 0, AccessMode::kAccumulate});
-    const Lane collectives{LaneKind::kCollective, kNoRank};
-    OpId ready = last_compute_;
-    const auto all_reduce = [&](GroupId group, Bytes bytes, std::vector<Access> accesses) {
-        ready =
-            emit(collectives, Collective{CollectiveKind::kAllReduce, group, bytes, 1, 0}, {ready}, std::move(accesses));
-    };
-    const std::int64_t pp = scenario_.policy.pp;
-    if (shards()) all_reduce(groups_.sequence_parallel[stage_], gradient_bytes(scenario_, replicated_), gradients);
-    if (scenario_.model.tied_embeddings && pp > 1 && (first() || last())) {
-        const Access ends =
-            first() ? Access{gradients_, blocks - 1, blocks - 1, AccessMode::kAccumulate} : gradients.back();
-        all_reduce(groups_.tied_ends, gradient_bytes(scenario_, embedding_parameters(scenario_).sharded), {ends});
-    }
-    for (Access& access : gradients) access.mode = AccessMode::kRead;
-    const BufferId norm = add_buffer(BufferKind::kComm, 4_B);
-    std::vector<Access> accesses = gradients;
-    accesses.push_back({norm, 0, 0, AccessMode::kWrite});
-    ready = compute(gradient_norm(scenario_, parameters_), {ready}, std::move(accesses));
-    if (pp * scenario_.policy.sp > 1) all_reduce(groups_.everyone, 4_B, {{norm, 0, 0, AccessMode::kAccumulate}});
-    accesses = gradients;
-    accesses.push_back({norm, 0, 0, AccessMode::kRead});
-    accesses.push_back({weights_, 0, 0, AccessMode::kAccumulate});
-    accesses.push_back({optimizer_, 0, 0, AccessMode::kAccumulate});
-    compute(adamw(scenario_, parameters_), {ready}, std::move(accesses));
 }
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 // Private to the planner: writes the program of one folded rank, op by op, in issue order. fold_forward.cc and
-// fold_backward.cc hold the two passes, stage_emitter.cc what they share.
+// fold_backward.cc hold the two passes, fold_replicas.cc what data-parallel replicas exchange and the optimizer,
+// stage_emitter.cc what they share.
 #pragma once
 
 #include <optional>
@@ -18,7 +19,8 @@ struct Value {
 struct FoldedGroups {
     std::vector<GroupId> sequence_parallel;  // by stage
     GroupId everyone{};
-    GroupId tied_ends{};  // first and last stage, where both hold the embedding
+    GroupId tied_ends{};                 // first and last stage, where both hold the embedding
+    std::vector<GroupId> data_parallel;  // by stage, where there are replicas
 };
 
 inline Access read(BufferId buffer, std::uint32_t first = 0, std::uint32_t last = 0) {
@@ -45,6 +47,7 @@ private:
         std::int32_t layer = -1;        // global index, -1 for a whole stage
         std::uint32_t layers = 1;       // how many it stands for
         std::uint32_t first_block = 0;  // of the gradient buffer
+        std::size_t part = 0;           // of parts_
         BufferId kv{}, dkv{};           // of the sequence at hand
         OpId attention{};               // the last one
         // -- where K and V are on the host between their uses (fold_kv.cc)
@@ -67,6 +70,25 @@ private:
         std::uint32_t recomputed = 0;                                     // layers of the row
         BufferId norms() const { return recomputed > 0 ? cheap : unit; }  // where the norms' outputs are
         std::vector<Access> all(AccessMode) const;
+    };
+    // Parameters that replicas gather (ZeRO 3) and whose gradients they reduce (ZeRO 2) at once: those of a row, of the
+    // embedding, of the head. A row of several layers is `calls` times one layer, through a buffer of one layer.
+    struct Part {
+        std::int64_t weights = 0, gradients = 0;  // parameters of one call
+        std::uint32_t calls = 1;
+        BufferId transient = kNoBuffer;  // gradients of the subsequence at hand
+    };
+    // A reduction that is listed when there is compute to run beside it.
+    struct Reduction {
+        std::size_t part = 0;
+        BufferId transient{};
+        OpId made_by{};
+        Tag tag;
+    };
+    struct Gathered {
+        std::size_t part = 0;
+        BufferId buffer{};
+        OpId made_by{};
     };
     // Buffers that live for one subsequence in one direction.
     struct Scratch {
@@ -93,13 +115,17 @@ private:
     std::uint32_t recomputed_layers(const Row&, std::size_t i) const;
     Saved saved(std::size_t i, const Row&, Phase phase);
     Unit& unit_at(std::size_t i, const Row&);
+    Access head_gradient_access();
     Row embedding_row() const;  // its gradient block
+    std::size_t embedding_part() const { return rows_.size(); }
+    std::size_t head_part() const { return rows_.size() + 1; }
     bool first() const { return stage_ == 0; }
     bool last() const { return stage_ + 1 == static_cast<std::size_t>(scenario_.policy.pp); }
     bool shards() const { return scenario_.policy.sp > 1; }
     Rank next() const { return id_at<Rank>(stage_ + 1); }
     Rank previous() const { return id_at<Rank>(stage_ - 1); }
     void begin_sequence(std::int32_t sequence);
+    void add_parameters();
     Scratch scratch(std::size_t i, Phase phase, bool holds_loss);
 
     bool layer_major() const { return scenario_.policy.order == TraversalOrder::kLayerMajor; }
@@ -115,6 +141,25 @@ private:
     // -- layer-major order (fold_by_layer.cc)
     void forward_by_layer();
     void backward_by_layer();
+
+    // -- between replicas (fold_replicas.cc); all of these do nothing where nothing is shared out
+    bool reduces_at_once() const { return scenario_.shares(ZeroStage::kGradients); }
+    void use_weights(std::size_t part, std::size_t i);  // from here on `weights_` are the part's
+    std::optional<std::size_t> part_after(std::size_t part, std::size_t i) const;  // whose weights are needed next
+    Gathered gather_weights(std::size_t part);
+    // All that subsequence i adds to them is listed. Layer-major, they wait for the part's last subsequence.
+    void reduce_gradients(std::size_t part, std::size_t i);
+    bool part_ends(std::size_t i) const;  // the next op needs other weights than the part's
+    Bytes transient_gradient_bytes(const Part&) const;
+    // Lists what waits for compute to run beside: reductions of what came before, the gather of what comes next. Called
+    // where a row has gathered its input.
+    void beside_compute();
+    Access transient_gradient(std::size_t part);
+    OpId exchange(CollectiveKind, GroupId, Bytes, std::uint32_t calls, std::vector<OpId> after, std::vector<Access>);
+    Access accumulator(std::size_t part);
+    void list_reductions();
+    OpId reduce_over_replicas(OpId ready, const std::vector<Access>& gradients);
+    OpId reduce_over_shards(OpId ready, const std::vector<Access>& gradients);
 
     // -- forward of one subsequence (fold_forward.cc)
     Value stage_input(std::size_t i, Scratch&);
@@ -144,12 +189,20 @@ private:
     Tag tag_;
 
     // whole step
-    BufferId weights_{}, optimizer_{}, gradients_{};
+    BufferId weights_{};      // that ops read: the rank's own, or (ZeRO 3) the part gathered last
+    BufferId own_weights_{};  // persistent
+    BufferId optimizer_{}, gradients_{};
     BufferId head_gradients_ = kNoBuffer;
     std::vector<char> gradient_written_;  // by block of gradients_
     bool head_gradient_written_ = false;
     std::int64_t parameters_ = 0, replicated_ = 0;
-    OpId last_op_ = kNoOp, last_compute_ = kNoOp;
+    std::int64_t stepped_ = 0;  // parameters whose optimizer state the rank has
+    std::vector<Part> parts_;   // of rows, embedding, head
+    std::vector<Reduction> reductions_;
+    std::optional<Gathered> ahead_;
+    std::optional<std::size_t> gather_next_, gathered_part_;
+    OpId weights_by_ = kNoOp;  // gather that the next op to read `weights_` waits for
+    OpId last_op_ = kNoOp, last_compute_ = kNoOp, last_reduction_ = kNoOp;
 
     // the sequence at hand
     std::vector<Row> rows_;

@@ -17,10 +17,10 @@ bool across_nodes(const Scenario& s, std::int64_t first_rank, std::int64_t last_
     return first_rank / s.cluster.gpus_per_node != last_rank / s.cluster.gpus_per_node;
 }
 
-// From shard 0 of one stage to shard 0 of the other; the others go the same way.
+// From the first rank of one stage to the first of the other; the others go the same way.
 Seconds transfer_time(Bytes bytes, Rank from, Rank to, const Scenario& s) {
-    const auto sp = s.policy.sp;
-    const auto a = static_cast<std::int64_t>(index(from)) * sp, b = static_cast<std::int64_t>(index(to)) * sp;
+    const auto a = static_cast<std::int64_t>(index(unfolded_rank(from, 0, s)));
+    const auto b = static_cast<std::int64_t>(index(unfolded_rank(to, 0, s)));
     const Cluster& c = s.cluster;
     if (!across_nodes(s, a, b))
         return c.nvlink.bandwidth.value > 0 ? c.nvlink.latency + bytes / c.nvlink.bandwidth
@@ -29,14 +29,21 @@ Seconds transfer_time(Bytes bytes, Rank from, Rank to, const Scenario& s) {
     return c.network.latency + bytes / (c.network.bandwidth / sharers);
 }
 
-// The ranks that a folded group stands for; of groups that there is one of per shard, those of shard 0.
+// The ranks that a folded group stands for; where it becomes several groups, those of the first.
 std::vector<Rank> unfolded_members(GroupId group, const FoldedStep& step, const Scenario& s) {
-    const auto sp = static_cast<std::size_t>(s.policy.sp);
-    const std::size_t shards = step.group_roles[index(group)] == GroupRole::kSameShard ? 1 : sp;
+    const std::vector<std::size_t> copies = copies_of_group(step.group_roles[index(group)], 0, s);
     std::vector<Rank> members;
     for (const Rank folded : step.schedule.groups[index(group)].members)
-        for (std::size_t t = 0; t < shards; ++t) members.push_back(id_at<Rank>(index(folded) * sp + t));
+        for (const std::size_t copy : copies) members.push_back(unfolded_rank(folded, copy, s));
     return members;
+}
+
+// Data-parallel groups of all shards on a node talk at the same time: how many of their rings an adapter carries.
+double rings_of_adapter(GroupRole role, std::size_t rails, const Scenario& s) {
+    if (role != GroupRole::kDataParallel || s.cluster.network.nics == 0) return 1;
+    const std::int64_t groups = std::min(s.policy.sp, s.cluster.gpus_per_node);
+    return std::max(1.0, static_cast<double>(groups * static_cast<std::int64_t>(rails)) /
+                             static_cast<double>(s.cluster.network.nics));
 }
 
 Seconds collective_op_time(const Collective& work, const FoldedStep& step, const Scenario& s) {
@@ -44,7 +51,11 @@ Seconds collective_op_time(const Collective& work, const FoldedStep& step, const
     const bool across = across_nodes(s, static_cast<std::int64_t>(index(members.front())),
                                      static_cast<std::int64_t>(index(members.back())));
     const std::size_t rails = across ? rails_of(members, s.cluster).count : 1;
-    return collective_time(work, members.size(), across, s.calibration, rails);
+    const Seconds alone = collective_time(work, members.size(), across, s.calibration, rails);
+    const double rings = across ? rings_of_adapter(step.group_roles[index(work.group)], rails, s) : 1;
+    if (rings == 1) return alone;
+    const Seconds latency = collective_latency(work, members.size(), s.calibration);
+    return latency + (alone - latency) * rings;
 }
 
 // Walks every rank's program op by op; a rank waits at a match until its partners are there.

@@ -14,9 +14,9 @@ constexpr std::int64_t kMostRanks = 1048576;
 constexpr std::int64_t kMostSubsequences = 65536;
 constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
 
-constexpr std::string_view kKeys[] = {"sp", "pp",    "n",           "partition", "placement",
-                                      "kv", "order", "granularity", "inventory"};
-constexpr std::string_view kPlannedKeys[] = {"dp", "zero", "virtual_stages", "multiplexing"};
+constexpr std::string_view kKeys[] = {"sp",        "pp", "dp",    "zero",        "stages",   "n", "partition",
+                                      "placement", "kv", "order", "granularity", "inventory"};
+constexpr std::string_view kPlannedKeys[] = {"virtual_stages", "multiplexing"};
 constexpr std::string_view kSpKeys[] = {"kind", "degree"};
 constexpr std::string_view kPartitionKeys[] = {"kind", "list", "count", "alignment"};
 constexpr std::string_view kPlacementKeys[] = {"ratio"};
@@ -31,6 +31,8 @@ constexpr Choice<KvPlacement> kKvPlacements[] = {{"resident", KvPlacement::kResi
 constexpr Choice<TraversalOrder> kOrders[] = {{"subsequence", TraversalOrder::kSubsequenceMajor},
                                               {"layer", TraversalOrder::kLayerMajor}};
 constexpr Choice<Granularity> kGranularities[] = {{"stage", Granularity::kStage}, {"layer", Granularity::kLayer}};
+constexpr Choice<ZeroStage> kZeroStages[] = {
+    {"0", ZeroStage::kNone}, {"1", ZeroStage::kOptimizer}, {"2", ZeroStage::kGradients}, {"3", ZeroStage::kParameters}};
 constexpr Choice<Inventory> kInventories[] = {{"runtime", Inventory::kRuntime}, {"paper", Inventory::kPaper}};
 enum class PlacementName : std::uint8_t { kNone, kFull, kAdaptive, kRecompute, kThreeWay };
 constexpr Choice<PlacementName> kPlacements[] = {
@@ -80,22 +82,71 @@ void read_pp(const YamlField& field, const Architecture& model, Policy& policy) 
                                 policy.pp, model.layers, model.name));
 }
 
-// No data parallelism yet, and idle GPUs would falsify every figure per GPU.
+void read_dp(const YamlField& field, std::int64_t batch, Policy& policy) {
+    policy.automatic.dp = is_auto(field);
+    if (policy.automatic.dp) return;
+    policy.dp = read_count(field, kMostRanks);
+    if (batch % policy.dp != 0)
+        fail(field, fmt::format("got {} replicas for a batch of {} {}, expected a divisor of the batch: every replica "
+                                "runs the same number of sequences",
+                                policy.dp, batch, batch == 1 ? "sequence" : "sequences"));
+}
+
+void read_zero(const YamlField& field, Policy& policy) {
+    policy.automatic.zero = is_auto(field);
+    if (policy.automatic.zero) return;
+    policy.zero = read_choice(field, kZeroStages, {}, "auto");
+    if (policy.zero != ZeroStage::kNone && policy.dp == 1 && !policy.automatic.dp)
+        fail(field, fmt::format("got {} without data parallelism, expected 0, or dp above 1: ZeRO shares out what "
+                                "replicas hold several times",
+                                read_text(field)));
+}
+
+// "sp x pp = 8 x 4 = 32": those of the degrees that are fixed; dp only where it says something.
+std::string degrees_text(const Policy& policy) {
+    std::string names, values;
+    int count = 0;
+    const auto add = [&](std::string_view name, std::int64_t value) {
+        names += fmt::format("{}{}", count == 0 ? "" : " x ", name);
+        values += fmt::format("{}{}", count == 0 ? "" : " x ", value);
+        ++count;
+    };
+    if (!policy.automatic.sp) add("sp", policy.sp);
+    if (!policy.automatic.pp) add("pp", policy.pp);
+    if (!policy.automatic.dp && policy.dp > 1) add("dp", policy.dp);
+    return count > 1 ? fmt::format("{} = {} = {}", names, values, policy.sp * policy.pp * policy.dp)
+                     : fmt::format("{} = {}", names, values);
+}
+
+// Idle GPUs would falsify every figure per GPU.
 void expect_all_gpus(const YamlField& field, const Policy& policy, const Cluster& cluster) {
-    const std::int64_t ranks = policy.sp * policy.pp;
-    if (policy.automatic.sp || policy.automatic.pp) {
+    const std::int64_t ranks = policy.sp * policy.pp * policy.dp;
+    if (policy.automatic.sp || policy.automatic.pp || policy.automatic.dp) {
         if (cluster.gpus() % ranks == 0) return;
-        fail(field, fmt::format("got {} = {}, which does not divide the {} GPUs of cluster {}, expected a divisor",
-                                policy.automatic.pp ? "sp" : "pp", ranks, cluster.gpus(), cluster.name));
+        fail(field, fmt::format("got {}, which does not divide the {} GPUs of cluster {}, expected a divisor",
+                                degrees_text(policy), cluster.gpus(), cluster.name));
     }
     if (ranks == cluster.gpus()) return;
     const bool whole_nodes = ranks % cluster.gpus_per_node == 0;
-    fail(field,
-         fmt::format("sp x pp = {} x {} = {}, but cluster {} has {} x {} = {} GPUs, expected equal numbers{}",
-                     policy.sp, policy.pp, ranks, cluster.name, cluster.nodes, cluster.gpus_per_node, cluster.gpus(),
-                     whole_nodes ? fmt::format("; for instance cluster: {{use: {}, nodes: {}}}", cluster.name,
-                                               ranks / cluster.gpus_per_node)
-                                 : ""));
+    fail(field, fmt::format("{}, but cluster {} has {} x {} = {} GPUs, expected equal numbers{}", degrees_text(policy),
+                            cluster.name, cluster.nodes, cluster.gpus_per_node, cluster.gpus(),
+                            whole_nodes ? fmt::format("; for instance cluster: {{use: {}, nodes: {}}}", cluster.name,
+                                                      ranks / cluster.gpus_per_node)
+                                        : ""));
+}
+
+void read_stages(const YamlField& field, const Architecture& model, Policy& policy) {
+    if (policy.automatic.pp) fail(field, "got layers of each stage with pp auto, expected the number of stages as pp");
+    std::int64_t sum = 0;
+    for (const YamlField& item : items(field)) {
+        policy.stage_layers.push_back(read_count(item, model.layers));
+        sum += policy.stage_layers.back();
+    }
+    if (static_cast<std::int64_t>(policy.stage_layers.size()) != policy.pp)
+        fail(field, fmt::format("got {} stages, expected pp = {}", policy.stage_layers.size(), policy.pp));
+    if (sum != model.layers)
+        fail(field,
+             fmt::format("the stages sum to {} layers, expected the {} of model {}", sum, model.layers, model.name));
 }
 
 void read_lengths(const YamlField& field, Partition& partition) {
@@ -243,7 +294,10 @@ Policy read_policy(const YamlField& field, const Scenario& scenario) {
     Policy policy;
     read_sp(get(field, "sp"), scenario.model, policy);
     read_pp(get(field, "pp"), scenario.model, policy);
+    if (const auto dp = find(field, "dp")) read_dp(*dp, scenario.batch, policy);
+    if (const auto zero = find(field, "zero")) read_zero(*zero, policy);
     expect_all_gpus(field, policy, scenario.cluster);
+    if (const auto stages = find(field, "stages")) read_stages(*stages, scenario.model, policy);
     const YamlField n = get(field, "n");
     policy.automatic.n = is_auto(n);
     if (!policy.automatic.n) policy.n = read_count(n, kMostSubsequences);

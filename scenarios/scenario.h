@@ -38,6 +38,10 @@ enum class TraversalOrder : std::uint8_t { kSubsequenceMajor, kLayerMajor };
 enum class Granularity : std::uint8_t { kStage, kLayer };
 enum class Inventory : std::uint8_t { kRuntime, kPaper };  // which table of activations: docs/memory.md
 
+// What the ranks of a data-parallel group share out instead of each holding a copy: ZeRO stages 0 to 3 (arXiv
+// 1910.02054, section 5). Each stage includes the ones before.
+enum class ZeroStage : std::uint8_t { kNone, kOptimizer, kGradients, kParameters };
+
 struct Partition {
     PartitionKind kind = PartitionKind::kFlops;
     CausalCount count = CausalCount::kExact;
@@ -59,7 +63,8 @@ using PlacementPolicy = std::variant<KeepAll, OffloadAll, OffloadRatio, Adaptive
 struct Automatic {
     bool sp = false, pp = false, n = false, partition = false;
     bool alignment = false;  // follows the chosen sp
-    bool any() const { return sp || pp || n || partition; }
+    bool dp = false, zero = false;
+    bool any() const { return sp || pp || n || partition || dp || zero; }
 };
 
 // Whether K and V may leave the GPU when nothing else fits.
@@ -70,6 +75,9 @@ struct Policy {
     std::int64_t sp = 1;  // ranks of a sequence-parallel group
     std::int64_t pp = 1;  // pipeline stages
     std::int64_t n = 1;   // subsequences
+    std::int64_t dp = 1;  // replicas; each runs batch / dp sequences of a step
+    ZeroStage zero = ZeroStage::kNone;
+    std::vector<std::int64_t> stage_layers;  // of each stage, first to last; empty: split_layers() decides
     Partition partition;
     PlacementPolicy placement;
     KvPlacement kv = KvPlacement::kResident;
@@ -97,6 +105,12 @@ struct Scenario {
     Policy policy;
     OtherJob other_job;
     std::string fingerprint;  // of the text of all files read
+
+    std::int64_t ranks_of_stage() const { return policy.sp * policy.dp; }
+    std::int64_t ranks() const { return ranks_of_stage() * policy.pp; }
+    std::int64_t sequences_of_replica() const { return batch / policy.dp; }
+    // Is what ZeRO shares out from `stage` on shared out here? Never without replicas.
+    bool shares(ZeroStage stage) const { return policy.dp > 1 && policy.zero >= stage; }
 };
 
 // Reads a scenario and what it names: `architectures/NAME.yaml`, `clusters/NAME.yaml`, `calibrations/NAME.yaml` beside

@@ -7,6 +7,7 @@
 
 #include "planner/offload_amounts.h"
 #include "planner/partition_sequence.h"
+#include "planner/split_layers.h"
 #include "schedule/place_memory.h"
 #include "tests/support/small_scenario.h"
 
@@ -21,7 +22,7 @@ TEST(LiveModel, PredictsTheLoweredSchedulesLivePeak) {
             s.policy.granularity = granularity;
             s.batch = batch;
             const std::vector<Subsequence> subs = partition_sequence(s);
-            std::vector<StagePlan> plans = split_layers(s.model.layers, s.policy.pp);
+            std::vector<StagePlan> plans = split_layers(s, subs);
             const FoldedStep step = fold_step(s, subs, plans);
             const OffloadContext context = offload_context(s, subs, plans, step);
             fill_windows(context, plans);
@@ -54,7 +55,7 @@ TEST(LiveModel, PredictsTheLivePeakOfRecomputedSteps) {
             s.policy.granularity = granularity;
             s.policy.placement = ThreeWay{};
             const std::vector<Subsequence> subs = partition_sequence(s);
-            std::vector<StagePlan> plans = split_layers(s.model.layers, s.policy.pp);
+            std::vector<StagePlan> plans = split_layers(s, subs);
             const FoldedStep step = fold_step(s, subs, plans);
             const OffloadContext context = offload_context(s, subs, plans, step);
             fill_windows(context, plans);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "planner/lower.h"
 #include "planner/step_estimate.h"
@@ -25,7 +26,7 @@ TEST(Search, EveryCandidateHasAVerdictAndAReason) {
     std::size_t finalists = 0;
     for (const Candidate& c : candidates) {
         EXPECT_FALSE(c.reason.empty()) << c.label();
-        EXPECT_EQ(c.scenario.policy.sp * c.scenario.policy.pp, 8);
+        EXPECT_EQ(c.scenario.ranks(), 8);
         EXPECT_FALSE(c.scenario.policy.automatic.any());
         finalists += c.verdict == Verdict::kFinalist ? 1 : 0;
         EXPECT_TRUE(c.verdict != Verdict::kFinalist || c.estimate >= c.bound) << c.label();
@@ -51,6 +52,49 @@ TEST(Search, FindsTheBestEstimate) {
             EXPECT_EQ(pruned[k].estimate, everything[k].estimate);
         }
     }
+}
+
+// With replicas and ZeRO open, too: the best three of all placed ones, wherever memory binds.
+TEST(Search, FindsTheBestReplicas) {
+    Scenario s = open_scenario();
+    s.sequence = Tokens{8192};
+    s.batch = 4;
+    s.policy.automatic.dp = s.policy.automatic.zero = true;
+    for (const Bytes memory : {4_GiB, 130_MiB}) {
+        s.cluster.gpu.memory = memory;
+        SearchOptions all;
+        all.finalists = 1000;
+        const std::vector<Candidate> everything = search(s, all), pruned = search(s);
+        ASSERT_EQ(everything.size(), pruned.size());
+        std::set<std::int64_t> replicas;
+        std::set<ZeroStage> stages;
+        for (const Candidate& c : everything) {
+            EXPECT_EQ(c.scenario.ranks(), 8);
+            EXPECT_TRUE(c.scenario.policy.dp > 1 || c.scenario.policy.zero == ZeroStage::kNone);
+            replicas.insert(c.scenario.policy.dp), stages.insert(c.scenario.policy.zero);
+        }
+        EXPECT_EQ(replicas, (std::set<std::int64_t>{1, 2, 4}));
+        EXPECT_EQ(stages.size(), 4U);
+        for (std::size_t k = 0; k < 3 && everything[k].verdict == Verdict::kFinalist; ++k) {
+            EXPECT_EQ(pruned[k].label(), everything[k].label());
+            EXPECT_EQ(pruned[k].estimate, everything[k].estimate);
+            EXPECT_EQ(plan_step(pruned[k].scenario).estimate, pruned[k].estimate);
+        }
+    }
+}
+
+TEST(Search, SaysWhyReplicasCannotBeFed) {
+    Scenario s = open_scenario();
+    s.policy.sp = 2, s.policy.pp = 1, s.policy.n = 4;
+    s.policy.automatic = {};
+    s.policy.automatic.dp = true;
+    s.policy.partition.alignment = Tokens{2};
+    s.batch = 6;
+    const std::vector<Candidate> candidates = search(s);
+    ASSERT_EQ(candidates.size(), 1U);
+    EXPECT_EQ(candidates[0].label(), "sp 2 x pp 1 x dp 4, n 4, partition flops");
+    EXPECT_EQ(candidates[0].verdict, Verdict::kImpossible);
+    EXPECT_EQ(candidates[0].reason, "dp 4 does not divide the batch of 6");
 }
 
 TEST(Search, KeepsWhatIsFixed) {

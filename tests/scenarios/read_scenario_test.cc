@@ -36,6 +36,28 @@ TEST(ReadScenario, EveryKeyArrives) {
     EXPECT_EQ(s.policy.inventory, Inventory::kPaper);
 }
 
+TEST(ReadScenario, ReplicasAndStagesArrive) {
+    const auto parse = [](const std::string& policy) {
+        return parse_scenario(
+                   "model: tiny\ncluster: tiny\ncalibration: tiny\nsequence: 16 Ki tokens\n"
+                   "batch: 4 sequences\npolicy:\n  n: 8\n" +
+                       policy,
+                   "test", kShipped)
+            .policy;
+    };
+    const Policy fixed = parse("  sp: {degree: 1}\n  pp: 2\n  dp: 2\n  zero: 2\n  stages: [3, 1]\n");
+    EXPECT_EQ(fixed.dp, 2);
+    EXPECT_EQ(fixed.zero, ZeroStage::kGradients);
+    EXPECT_EQ(fixed.stage_layers, (std::vector<std::int64_t>{3, 1}));
+    EXPECT_FALSE(fixed.automatic.any());
+    const Policy open = parse("  sp: {degree: 1}\n  pp: 2\n  dp: auto\n  zero: auto\n");
+    EXPECT_TRUE(open.automatic.dp && open.automatic.zero && !open.automatic.sp);
+    EXPECT_EQ(parse("  sp: {degree: 1}\n  pp: auto\n  dp: auto\n  zero: 3\n").zero, ZeroStage::kParameters);
+    const Policy plain = parse("  sp: {degree: 2}\n  pp: 2\n");
+    EXPECT_EQ(plain.dp, 1);
+    EXPECT_EQ(plain.zero, ZeroStage::kNone);
+}
+
 TEST(ReadScenario, EveryArchitectureKeyArrives) {
     const Architecture a = read_scenario(kValid / "everything.yaml").model;
     EXPECT_EQ(a.name, "wide-model");

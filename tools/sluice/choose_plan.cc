@@ -101,6 +101,8 @@ std::string choice_json(const Choice& choice) {
         const Policy& p = c.candidate.scenario.policy;
         json["candidates"].push_back({{"sp", p.sp},
                                       {"pp", p.pp},
+                                      {"dp", p.dp},
+                                      {"zero", static_cast<int>(p.zero)},
                                       {"n", p.n},
                                       {"partition", p.partition.kind == PartitionKind::kCost ? "cost" : "flops"},
                                       {"verdict", name_of(c.candidate.verdict)},

@@ -13,10 +13,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::int64_t gpus(const Scenario& s) { return s.policy.sp * s.policy.pp; }
+std::int64_t gpus(const Scenario& s) { return s.ranks(); }
 
 Json plan_object(const Scenario& s, const Plan& plan) {
-    Json json{{"sp", s.policy.sp}, {"sp_kind", "megatron"}, {"pp", s.policy.pp}, {"dp", 1}, {"n", s.policy.n}};
+    Json json{{"sp", s.policy.sp}, {"sp_kind", "megatron"}, {"pp", s.policy.pp}, {"dp", s.policy.dp}, {"n", s.policy.n}};
+    if (s.policy.dp > 1) json["zero"] = static_cast<int>(s.policy.zero);
     json["lengths"] = Json::array();
     for (const Subsequence& sub : plan.subsequences) json["lengths"].push_back(sub.length.value);
     json["alpha"] = Json::array();
@@ -140,10 +141,14 @@ std::string recomputed_text(const Plan& plan) {
     return again == 0 ? "" : fmt::format("  recomputed       {} of {} layer activations\n", again, all);
 }
 
+std::string replicas_text(const Scenario& s) {
+    return s.policy.dp == 1 ? "" : fmt::format(" x dp {} (zero {})", s.policy.dp, static_cast<int>(s.policy.zero));
+}
+
 std::string heading(const Scenario& s) {
-    return fmt::format("{}: {}, {} tokens, {} x {} on {}, sp {} (megatron) x pp {}, n {}\n", s.name, s.model.name,
+    return fmt::format("{}: {}, {} tokens, {} x {} on {}, sp {} (megatron) x pp {}{}, n {}\n", s.name, s.model.name,
                        s.sequence.value * s.batch, gpus(s), s.cluster.gpu.name, s.cluster.name, s.policy.sp,
-                       s.policy.pp, s.policy.n);
+                       s.policy.pp, replicas_text(s), s.policy.n);
 }
 
 std::string lanes_text(const StepSummary& summary) {
