@@ -15,8 +15,8 @@ double mean_length(const Scenario& s) {
 
 // How different two choices are: degrees first, then the mean length of a subsequence, then the partition.
 auto distance(const Scenario& a, const Scenario& b) {
-    return std::tuple(a.policy.sp != b.policy.sp, a.policy.pp != b.policy.pp,
-                      std::abs(std::log2(mean_length(a) / mean_length(b))),
+    return std::tuple(a.policy.sp != b.policy.sp, a.policy.pp != b.policy.pp, a.policy.dp != b.policy.dp,
+                      a.policy.zero != b.policy.zero, std::abs(std::log2(mean_length(a) / mean_length(b))),
                       a.policy.partition.kind != b.policy.partition.kind);
 }
 

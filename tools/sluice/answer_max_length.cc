@@ -44,6 +44,8 @@ Json choices_json(const Scenario& s) {
     return {{"tokens", s.sequence.value},
             {"sp", s.policy.sp},
             {"pp", s.policy.pp},
+            {"dp", s.policy.dp},
+            {"zero", static_cast<int>(s.policy.zero)},
             {"n", s.policy.n},
             {"partition", name(s.policy.partition.kind)}};
 }
