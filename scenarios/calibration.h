@@ -14,12 +14,14 @@ namespace sluice {
 struct GemmPoint {
     double size = 0;  // (m n k)^(1/3)
     FlopsPerSecond rate{};
+    friend bool operator==(const GemmPoint&, const GemmPoint&) = default;
 };
 
 // Attention by queries of the call and keys it attends to; FLOPs are the unmasked ones (models/kernel_cost.h).
 struct AttentionPoint {
     std::int64_t queries = 0, keys = 0;  // tokens; the points of a table form a full grid
     FlopsPerSecond forward{}, backward{};
+    friend bool operator==(const AttentionPoint&, const AttentionPoint&) = default;
 };
 
 // A collective's or transfer's rate by message size, nccl-tests conventions: `size` is the whole tensor of one rank,
@@ -27,10 +29,12 @@ struct AttentionPoint {
 struct BandwidthPoint {
     Bytes size{};
     BytesPerSecond bus_bandwidth{};
+    friend bool operator==(const BandwidthPoint&, const BandwidthPoint&) = default;
 };
 
 struct Interference {  // factors on a compute op's rate while other engines of its GPU run; 1: none
     double copy_out = 1, copy_in = 1, collective = 1;
+    friend bool operator==(const Interference&, const Interference&) = default;
 };
 
 struct Calibration {
@@ -49,6 +53,7 @@ struct Calibration {
     // statistics and, in backward, an fp32 accumulator of head_dim values for dQ.
     double attention_forward_workspace = 0, attention_backward_workspace = 0;
     Interference interference;
+    friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
 }  // namespace sluice

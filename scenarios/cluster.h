@@ -83,6 +83,8 @@ struct Cluster {
     Nvlink nvlink;
     Network network;
 
+    std::int64_t spare_gpus = 0;  // per node: GPUs that a node has besides, where a job takes part of it
+
     std::int64_t gpus() const { return nodes * gpus_per_node; }
     // NUMA node of a GPU, counted within its node.
     std::int64_t numa_of(std::int64_t gpu_of_node) const { return gpu_of_node * host.numa_nodes / gpus_per_node; }

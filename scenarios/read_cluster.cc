@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/format_units.h"
 #include "scenarios/quote.h"
 #include "scenarios/sourced_block.h"
@@ -140,7 +142,9 @@ void expect_consistent(const Cluster& c, const YamlField& root) {
         fail(locate_host(root, "numa"),
              fmt::format("copies to the memory of other NUMA nodes need the rate between them, expected a key \"{}\"",
                          find(root, "use") ? "host_cross_bandwidth" : "cross_bandwidth"));
-    if (c.network.nics > 0 && c.gpus_per_node % c.network.nics != 0)
+    // Where a job takes part of a node, its GPUs may each have several adapters to choose from; they use the first.
+    const bool several = c.spare_gpus > 0 && c.network.nics % c.gpus_per_node == 0;
+    if (c.network.nics > 0 && c.gpus_per_node % c.network.nics != 0 && !several)
         fail(locate(root, "network", "nics"), fmt::format("{} NICs do not divide gpus_per_node {}, expected a divisor",
                                                           c.network.nics, c.gpus_per_node));
     if (c.nodes > 1 && c.network.nics == 0)
@@ -173,8 +177,11 @@ Cluster read_cluster(const YamlField& root, std::string_view name) {
 void override_cluster(Cluster& cluster, const YamlField& overrides) {
     expect_keys(overrides, kOverrideKeys);
     if (const auto field = find(overrides, "nodes")) cluster.nodes = read_count(*field, kMostNodes);
-    if (const auto field = find(overrides, "gpus_per_node"))
+    if (const auto field = find(overrides, "gpus_per_node")) {
+        const std::int64_t of_node = cluster.gpus_per_node;
         cluster.gpus_per_node = read_count(*field, kMostGpusPerNode);
+        cluster.spare_gpus = std::max(std::int64_t{0}, of_node - cluster.gpus_per_node);
+    }
     const auto memory = [&](std::string_view key, Bytes reserved, Bytes& target) {
         const auto field = find(overrides, key);
         if (!field) return;

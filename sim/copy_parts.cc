@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "models/pinned_memory.h"
-
 namespace sluice {
 namespace {
 
@@ -35,11 +33,9 @@ std::vector<Bytes> divide(Bytes bytes, const std::vector<CopyPart>& parts) {
     return result;
 }
 
-std::vector<std::vector<CopyPart>> copy_parts(const Schedule& schedule, const Cluster& cluster,
-                                              const Topology& topology) {
-    const PinnedMemory pinned = place_pinned(pinned_bytes(schedule, cluster.host.allocator), cluster);
+std::vector<std::vector<CopyPart>> copy_parts(const PinnedMemory& pinned, const Topology& topology) {
     std::vector<std::vector<CopyPart>> result;
-    for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
+    for (std::size_t r = 0; r < pinned.by_rank.size(); ++r)
         result.push_back(parts_of(id_at<Rank>(r), pinned.by_rank[r], topology));
     return result;
 }

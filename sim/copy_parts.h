@@ -5,8 +5,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
-#include "scenarios/cluster.h"
-#include "schedule/schedule.h"
+#include "models/pinned_memory.h"
 #include "sim/topology.h"
 
 namespace sluice {
@@ -20,8 +19,8 @@ struct CopyPart {
 std::vector<Bytes> divide(Bytes bytes, const std::vector<CopyPart>& parts);
 
 // By rank, never empty. Every copy of a rank divides as its pinned bytes do: exact where these lie on one NUMA node or
-// interleaved, and an average where an arena spills over from one to the next. A rank without placed host buffers
+// interleaved, and an average where an arena spills over from one to the next. A rank that pins nothing
 // copies to its own NUMA node.
-std::vector<std::vector<CopyPart>> copy_parts(const Schedule&, const Cluster&, const Topology&);
+std::vector<std::vector<CopyPart>> copy_parts(const PinnedMemory&, const Topology&);
 
 }  // namespace sluice

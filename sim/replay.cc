@@ -55,7 +55,7 @@ std::size_t slowing(LaneKind kind) {
 class Replay {
 public:
     Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
-           const Calibration& calibration, std::span<OpRun> runs, ReplayCounters& counters);
+           const Calibration& calibration, const PinnedMemory& pinned, std::span<OpRun> runs, ReplayCounters& counters);
     void run();
 
 private:
@@ -131,7 +131,8 @@ std::vector<Rails> rails_of_groups(const Schedule& schedule, const Cluster& clus
 }
 
 Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
-               const Calibration& calibration, std::span<OpRun> runs, ReplayCounters& counters)
+               const Calibration& calibration, const PinnedMemory& pinned, std::span<OpRun> runs,
+               ReplayCounters& counters)
     : schedule_(schedule),
       graph_(graph),
       matches_(matches),
@@ -139,7 +140,7 @@ Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& 
       runs_(runs),
       counters_(counters),
       topology_(cluster, schedule.ranks.size()),
-      copy_parts_(copy_parts(schedule, cluster, topology_)),
+      copy_parts_(copy_parts(pinned, topology_)),
       interference_(interferes(calibration.interference)),
       rails_(rails_of_groups(schedule, cluster)),
       platform_(topology_, routes(), speeds(calibration.interference),
@@ -376,8 +377,9 @@ void Replay::set_speeds() {
 }  // namespace
 
 void replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
-            const Calibration& calibration, std::span<OpRun> runs, ReplayCounters& counters) {
-    Replay{schedule, graph, matches, cluster, calibration, runs, counters}.run();
+            const Calibration& calibration, const PinnedMemory& pinned, std::span<OpRun> runs,
+            ReplayCounters& counters) {
+    Replay{schedule, graph, matches, cluster, calibration, pinned, runs, counters}.run();
 }
 
 }  // namespace sluice

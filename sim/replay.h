@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/ids.h"
+#include "models/pinned_memory.h"
 #include "scenarios/calibration.h"
 #include "scenarios/cluster.h"
 #include "schedule/schedule.h"
@@ -27,8 +28,9 @@ struct ReplayCounters {
 };
 
 // Fills `runs`, one per op. Ops that cannot start keep -1. Call it once per process.
-// Requires: graph and matches of this schedule.
+// `pinned` says where copies go. Requires: graph and matches of this schedule, one entry of `pinned` per rank.
 void replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
-            const Calibration& calibration, std::span<OpRun> runs, ReplayCounters& counters);
+            const Calibration& calibration, const PinnedMemory& pinned, std::span<OpRun> runs,
+            ReplayCounters& counters);
 
 }  // namespace sluice

@@ -80,6 +80,7 @@ TEST(ReadScenario, EveryClusterKeyArrives) {
     EXPECT_EQ(c.name, "small");
     EXPECT_EQ(c.nodes, 1);                           // replaced: 3 in the file
     EXPECT_EQ(c.gpus_per_node, 4);                   // replaced: 8
+    EXPECT_EQ(c.spare_gpus, 4);
     EXPECT_EQ(c.gpu.memory, 2_GiB);                  // replaced: 1 GiB
     EXPECT_EQ(c.host.memory, Bytes{9'000'000'000});  // replaced: 64 GiB
     EXPECT_EQ(c.gpu.name, "toy GPU 1");

@@ -98,7 +98,7 @@ TEST(NumaCopies, AnArenaThatSpillsOverDividesItsCopies) {
     m.cluster.host.memory = 24_GiB;  // 12 each: 8 of rank 0, then 4 of rank 1, and 4 on its own
     const Schedule schedule = copies(2, {1}, 8_GiB, LaneKind::kCopyOut);
     const Topology t(m.cluster, 2);
-    const auto parts = copy_parts(schedule, m.cluster, t);
+    const auto parts = copy_parts(place_pinned(pinned_bytes(schedule, HostAllocator::kExact), m.cluster), t);
     ASSERT_EQ(parts[1].size(), 2U);
     EXPECT_EQ(divide(8_GiB, parts[1]), (std::vector<Bytes>{4_GiB, 4_GiB}));
     EXPECT_EQ(divide(3_B, parts[1]), (std::vector<Bytes>{2_B, 1_B}));

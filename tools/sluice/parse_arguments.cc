@@ -43,6 +43,8 @@ bool parse_arguments(const Usage& usage, const std::vector<std::string>& argumen
     app.allow_extras();  // refused below, with a suggestion
     app.footer("examples:\n" + usage.examples);
     app.add_option(usage.positional, *usage.positional_value)->required()->type_name("FILE");
+    if (!usage.optional_positional.empty())
+        app.add_option(usage.optional_positional, *usage.optional_value)->type_name("FILE");
     for (const Flag& flag : usage.flags) {
         CLI::Option* option = nullptr;
         if (flag.is_set != nullptr) option = app.add_flag(flag.names, *flag.is_set, flag.help);

@@ -22,6 +22,8 @@ struct Usage {
     std::string* positional_value = nullptr;
     std::vector<Flag> flags;
     std::string examples;
+    std::string optional_positional{};  // name of another argument that may follow, "OTHER"; empty: none
+    std::string* optional_value = nullptr;
 };
 
 // False when --help was asked for and printed. Throws InputError on anything else that is not as declared.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "schedule/verify.h"
 #include "sim/simulate.h"
 #include "tools/sluice/choose_plan.h"
+#include "tools/sluice/job_pair.h"
 #include "tools/sluice/output.h"
 #include "tools/sluice/parse_arguments.h"
 #include "tools/sluice/progress_line.h"
@@ -20,6 +22,8 @@
 
 namespace sluice {
 namespace {
+
+constexpr double kMaxSlowdown = 0.05;
 
 // Runs `work`; `seconds` is how long it took.
 template <class Work>
@@ -98,28 +102,66 @@ int print_refusal(const Scenario& scenario, Outcome& out, bool json) {
     return 1;
 }
 
+// "5%" is 0.05.
+double read_percentage(const std::string& text) {
+    double percent = 0;
+    const char* end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, percent);
+    if (error != std::errc{} || at + 1 != end || *at != '%' || !(percent >= 0 && percent <= 1000))
+        throw InputError(fmt::format("sluice simulate: --max-slowdown: got '{}', expected 0% ... 1000%", text));
+    return percent / 100;
+}
+
+int simulate_two(Scenario a, const std::string& other, double max_slowdown, bool json) {
+    Scenario b = read_scenario(other);
+    JobPair refused{{}, {}, {}, max_slowdown};
+    for (Scenario* scenario : {&a, &b})
+        for (const std::string& reason : make_choices(*scenario))
+            refused.reasons.push_back(fmt::format("{} does not fit by itself: {}", scenario == &a ? "A" : "B", reason));
+    const JobPair pair = refused.reasons.empty() ? [&] {
+        ProgressLine progress;
+        return pair_jobs(a, b, max_slowdown, progress);
+    }()
+                                                 : std::move(refused);
+    fmt::print("{}", json ? pair_json(pair) + "\n" : pair_text(pair));
+    return pair.reasons.empty() ? 0 : 1;
+}
+
 }  // namespace
 
 int simulate_verb(const Arguments& arguments) {
-    std::string path, schedule_path, trace_path;
+    std::string path, other_path, schedule_path, trace_path, max_slowdown;
     bool json = false;
     const Usage usage{
         "simulate",
-        "Lowers, verifies and replays a scenario and prints what one training step costs.",
+        "Lowers, verifies and replays a scenario and prints what one training step costs. With two scenarios: both at\n"
+        "once on the same nodes, each on GPUs of its own, and how much slower that makes each.",
         "SCENARIO",
         &path,
         {{"--schedule", "FILE", "replay this schedule on the scenario's cluster instead of lowering one",
           &schedule_path},
          {"--trace", "FILE", "write the predicted trace (sluice export turns it into a picture)", &trace_path},
+         {"--max-slowdown", "PERCENT", "two scenarios: refuse when a step takes longer than alone by more (5%)",
+          &max_slowdown},
          {"--json", "", "print the summary as JSON (docs/command.md explains the keys)", nullptr, &json}},
         "  sluice simulate scenarios/tiny.yaml\n"
         "  sluice simulate scenarios/sppo-gpt7b-4m-a100x128.yaml --json --trace step.trace\n"
-        "  sluice simulate scenarios/tiny.yaml --schedule mine.txt"};
+        "  sluice simulate scenarios/tiny.yaml --schedule mine.txt\n"
+        "  sluice simulate mine.yaml theirs.yaml --max-slowdown 2%",
+        "OTHER",
+        &other_path};
     if (!parse_arguments(usage, arguments)) return 0;
     if (trace_path == "-") throw InputError("sluice simulate: --trace -: the summary goes to stdout, expected a file");
     if (!trace_path.empty()) require_writable(trace_path);
 
+    const bool two = !other_path.empty();
+    if (two && (!schedule_path.empty() || !trace_path.empty()))
+        throw InputError("sluice simulate: --schedule and --trace take one scenario, got two");
+    if (!two && !max_slowdown.empty()) throw InputError("sluice simulate: --max-slowdown takes two scenarios, got one");
+    const double slowdown = max_slowdown.empty() ? kMaxSlowdown : read_percentage(max_slowdown);
+
     Scenario scenario = read_scenario(path);
+    if (two) return simulate_two(std::move(scenario), other_path, slowdown, json);
     if (std::vector<std::string> refusals = make_choices(scenario); !refusals.empty()) {
         Outcome nothing;
         nothing.lowered.reasons = std::move(refusals);
