@@ -73,7 +73,8 @@ public:
             times.exposed_d2h += summary.mean.exposed_d2h;
             times.exposed_h2d += summary.mean.exposed_h2d;
         }
-        for (Seconds* total : {&times.step, &times.exposed_d2h, &times.exposed_h2d}) *total = *total / double{count};
+        for (Seconds* total : {&times.step, &times.exposed_d2h, &times.exposed_h2d})
+            *total = *total / static_cast<double>(count);
         return times;
     }
 

@@ -30,7 +30,8 @@ const Names kNumbers{"step_seconds",
                      "offloaded_bytes",
                      "ops",
                      "activities"};
-const Names kOthers{"feasible", "reasons", "peak_gpu_kinds", "peak_host_bytes_per_numa", "pin_seconds", "wall_seconds", "plan", "notes"};
+const Names kOthers{"feasible",    "reasons",      "peak_gpu_kinds", "peak_host_bytes_per_numa",
+                    "pin_seconds", "wall_seconds", "plan",           "notes"};
 
 Names keys(const Json& object) {
     Names found;
@@ -135,9 +136,12 @@ TEST(SimulateVerb, LittleMemoryIsAnAnswerNotAnError) {
     EXPECT_EQ(folder.names(), (std::vector<std::string>{"derived.yaml"}));
 }
 
-Json two_numa_nodes(const TemporaryFolder& folder, const std::string& host, int code = 0) {
+Json two_numa_nodes(const TemporaryFolder& folder, const std::string& host, int code = 0,
+                    const std::string& memory = "4 GiB") {
     std::string cluster = read_file(std::filesystem::path(SLUICE_SOURCE_DIR) / "scenarios/clusters/tiny.yaml", 1_MiB);
-    cluster = replaced(replaced(cluster, "numa_nodes: 1", "numa_nodes: 2, " + host), "gpus_per_switch: 2", "gpus_per_switch: 1");
+    cluster = replaced(replaced(cluster, "numa_nodes: 1", "numa_nodes: 2, " + host), "gpus_per_switch: 2",
+                       "gpus_per_switch: 1");
+    cluster = replaced(cluster, "memory: 4 GiB", "memory: " + memory);
     std::filesystem::create_directories(folder / "clusters");
     write_file(folder / "clusters/split.yaml", [&](std::ostream& out) { out << cluster; });
     return simulate_json(write_scenario(folder, replaced(tiny_text(), "cluster: tiny", "cluster: split")), code);
@@ -155,9 +159,38 @@ TEST(SimulateVerb, PinnedBytesByNumaNode) {
     EXPECT_EQ(first["peak_host_bytes_per_numa"][1], 0);
     EXPECT_TRUE(first["pin_seconds"].is_null()) << "no rate given";
     EXPECT_GT(first["step_seconds"], local["step_seconds"]);
+    const Json rounded = two_numa_nodes(folder, "allocator: power_of_two");
+    EXPECT_GT(rounded["peak_host_bytes_per_node"], node);
+    EXPECT_EQ(rounded["step_seconds"], local["step_seconds"]) << "bytes, not times";
     const Json spread = two_numa_nodes(folder, "numa: interleave, cross_bandwidth: 1 GB/s");
     EXPECT_GT(spread["step_seconds"], local["step_seconds"]);
     EXPECT_LT(spread["step_seconds"], first["step_seconds"]);
+}
+
+TEST(SimulateVerb, LittleMemoryOfANumaNodeIsAnAnswer) {
+    const TemporaryFolder folder;
+    const Json json = two_numa_nodes(folder, "numa: local", 1, "1104 MiB");  // 80 MiB of it for jobs
+    EXPECT_EQ(json["feasible"], false);
+    const std::string reasons = json["reasons"].dump();
+    EXPECT_NE(reasons.find("node 0, NUMA node 1: "), std::string::npos) << reasons;
+    EXPECT_NE(reasons.find("of rank 1, 40.0 MiB usable"), std::string::npos) << reasons;
+}
+
+TEST(SimulateVerb, AnotherJobIsCapacityRemoved) {
+    const TemporaryFolder folder;
+    const std::string loaded = tiny_text() + "other_job: {host_memory: 1 GiB, d2h: 17 GB/s, h2d: 20 GB/s}\n";
+    const std::string path = write_scenario(folder, loaded);
+    const Json shared = simulate_json(path);
+    EXPECT_NE(run_sluice("simulate " + path).out.find("other job        holds 1.00 GiB of every node"),
+              std::string::npos);
+    std::string cluster = read_file(std::filesystem::path(SLUICE_SOURCE_DIR) / "scenarios/clusters/tiny.yaml", 1_MiB);
+    cluster = replaced(replaced(cluster, "memory: 4 GiB", "memory: 3 GiB"), "bandwidth: 40 GB/s", "bandwidth: 3 GB/s");
+    std::filesystem::create_directories(folder / "clusters");
+    write_file(folder / "clusters/less.yaml", [&](std::ostream& out) { out << cluster; });
+    const Json less = simulate_json(write_scenario(folder, replaced(tiny_text(), "cluster: tiny", "cluster: less")));
+    for (const std::string& key : kNumbers) EXPECT_EQ(shared[key], less[key]) << key;
+    EXPECT_EQ(shared["plan"], less["plan"]);
+    EXPECT_GT(shared["step_seconds"], simulate_json("scenarios/tiny.yaml")["step_seconds"]);
 }
 
 TEST(SimulateVerb, AmpleMemoryMovesNothing) {

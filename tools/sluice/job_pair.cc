@@ -131,7 +131,7 @@ void check_slowdown(JobPair& pair) {
         if (job.slowdown() <= pair.max_slowdown) continue;
         pair.reasons.push_back(fmt::format(
             "{} slows down by {:.1f}%, {} instead of {} a step, more than the {:g}% of --max-slowdown: they share "
-            "bandwidth of the host",
+            "links of the node",
             kNames[j], 100 * job.slowdown(), format(job.together->step), format(job.alone->step),
             100 * pair.max_slowdown));
     }

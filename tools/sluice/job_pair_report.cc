@@ -12,8 +12,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string gpus_text(const PairedJob& job) {
+bool has_gpus(const PairedJob& job, const Cluster& cluster) {
+    return job.first_gpu + job.scenario.cluster.gpus_per_node <= cluster.gpus_per_node;
+}
+
+std::string gpus_text(const PairedJob& job, const Cluster& cluster) {
     const std::int64_t first = job.first_gpu, count = job.scenario.cluster.gpus_per_node;
+    if (!has_gpus(job, cluster)) return fmt::format("{} GPUs", count);
     return count == 1 ? fmt::format("GPU {}", first) : fmt::format("GPUs {}-{}", first, first + count - 1);
 }
 
@@ -43,11 +48,11 @@ std::string pinned_text(const PairedJob& job, const Cluster& cluster) {
                        format(cluster.host.usable()), job.pinned.size() > 1 ? ", by NUMA node " + text : "");
 }
 
-Json job_object(const PairedJob& job) {
+Json job_object(const PairedJob& job, const Cluster& cluster) {
     const std::int64_t first = job.first_gpu, count = job.scenario.cluster.gpus_per_node;
     Json json{{"scenario", job.scenario.name}, {"nodes", job.scenario.cluster.nodes}};
-    json["gpus_of_node"] = Json::array();
-    for (std::int64_t g = first; g < first + count; ++g) json["gpus_of_node"].push_back(g);
+    json["gpus_of_node"] = has_gpus(job, cluster) ? Json::array() : Json(nullptr);
+    for (std::int64_t g = first; g < first + count && has_gpus(job, cluster); ++g) json["gpus_of_node"].push_back(g);
     const auto seconds = [](const std::optional<JobTimes>& times, Seconds JobTimes::*part) {
         return times ? Json((*times.*part).value) : Json(nullptr);
     };
@@ -78,7 +83,7 @@ std::string pair_text(const JobPair& pair) {
         const Scenario& s = job.scenario;
         text += fmt::format("  {}: {}: {}, {} tokens, sp {} x pp {}, n {}, on {} of {} node{}\n", j == 0 ? "A" : "B",
                             s.name, s.model.name, s.sequence.value * s.batch, s.policy.sp, s.policy.pp, s.policy.n,
-                            gpus_text(job), s.cluster.nodes, s.cluster.nodes == 1 ? "" : "s");
+                            gpus_text(job, pair.cluster), s.cluster.nodes, s.cluster.nodes == 1 ? "" : "s");
         text += step_text(job) + pinned_text(job, pair.cluster);
     }
     if (pair.reasons.empty())
@@ -93,7 +98,7 @@ std::string pair_json(const JobPair& pair) {
               {"max_slowdown", pair.max_slowdown}, {"cluster", pair.cluster.name},
               {"nodes", pair.cluster.nodes},       {"gpus_per_node", pair.cluster.gpus_per_node}};
     json["jobs"] = Json::array();
-    for (const PairedJob& job : pair.jobs) json["jobs"].push_back(job_object(job));
+    for (const PairedJob& job : pair.jobs) json["jobs"].push_back(job_object(job, pair.cluster));
     return json.dump(2);
 }
 

@@ -196,6 +196,12 @@ std::string pinned_text(const PinnedMemory& pinned, const Cluster& cluster) {
     return text + "\n";
 }
 
+std::string other_job_text(const OtherJob& job) {
+    if (job.host_memory.value == 0 && (job.d2h + job.h2d).value == 0) return "";
+    return fmt::format("  other job        holds {} of every node, copies {} out and {} in at every NUMA node\n",
+                       format(job.host_memory), format(job.d2h), format(job.h2d));
+}
+
 // Of a trace, which does not say where in a node memory lies.
 std::string host_pool_text(const StepSummary& summary) {
     const PoolPeak* pool = largest(summary.host_peaks);
@@ -234,7 +240,8 @@ std::string prediction_text(const Prediction& p) {
     std::string text = heading(p.scenario);
     text += fmt::format("  step             {}: {:.0f} tokens/s, {:.1f} per GPU, MFU {:.1f}%\n", format(p.summary.step),
                         rate.tokens_per_second, rate.tokens_per_gpu_second, 100 * rate.mfu);
-    text += lanes_text(p.summary) + memory_text(p.summary) + pinned_text(p.pinned, p.scenario.cluster);
+    text += lanes_text(p.summary) + memory_text(p.summary) + pinned_text(p.pinned, p.scenario.cluster) +
+            other_job_text(p.scenario.other_job);
     text += fmt::format("  offloaded        {} in all{}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
     text += recomputed_text(p.lowered.plan);
     text += fmt::format(
