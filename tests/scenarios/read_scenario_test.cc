@@ -119,6 +119,16 @@ TEST(ReadScenario, HostKeysOfAClusterFileArrive) {
     EXPECT_EQ(host.allocator, HostAllocator::kPowerOfTwo);
 }
 
+// Half of a node whose GPUs have an adapter each.
+TEST(ReadScenario, PartOfANodeKeepsItsAdapters) {
+    std::string text = read_file(kShipped / "tiny.yaml", 1_MiB);
+    const std::string whole = "cluster: tiny", part = "cluster: {use: h100x8, gpus_per_node: 4}";
+    const Scenario s = parse_scenario(text.replace(text.find(whole), whole.size(), part), "x.yaml", kShipped);
+    EXPECT_EQ(s.cluster.gpus_per_node, 4);
+    EXPECT_EQ(s.cluster.spare_gpus, 4);
+    EXPECT_EQ(s.cluster.network.nics, 8);
+}
+
 // The same as a node that has so much less.
 TEST(ReadScenario, AnotherJobIsCapacityRemoved) {
     const std::string text = read_file(kShipped / "tiny.yaml", 1_MiB);
