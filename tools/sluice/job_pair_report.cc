@@ -81,8 +81,9 @@ std::string pair_text(const JobPair& pair) {
     for (std::size_t j = 0; j < pair.jobs.size(); ++j) {
         const PairedJob& job = pair.jobs[j];
         const Scenario& s = job.scenario;
-        text += fmt::format("  {}: {}: {}, {} tokens, sp {} x pp {}, n {}, on {} of {} node{}\n", j == 0 ? "A" : "B",
-                            s.name, s.model.name, s.sequence.value * s.batch, s.policy.sp, s.policy.pp, s.policy.n,
+        text += fmt::format("  {}: {}: {}, {} tokens, sp {} x pp {}{}, n {}, on {} of {} node{}\n", j == 0 ? "A" : "B",
+                            s.name, s.model.name, s.sequence.value * s.batch, s.policy.sp, s.policy.pp,
+                            s.policy.dp > 1 ? fmt::format(" x dp {}", s.policy.dp) : "", s.policy.n,
                             gpus_text(job, pair.cluster), s.cluster.nodes, s.cluster.nodes == 1 ? "" : "s");
         text += step_text(job) + pinned_text(job, pair.cluster);
     }
