@@ -28,6 +28,20 @@ std::string_view name(PartitionKind kind) {
     return "?";
 }
 
+std::string name(const PlacementPolicy& placement) {
+    struct Name {
+        std::string operator()(KeepAll) const { return "none"; }
+        std::string operator()(OffloadAll) const { return "full"; }
+        std::string operator()(OffloadRatio r) const { return fmt::format("ratio {}", r.alpha); }
+        std::string operator()(AdaptiveOffload) const { return "adaptive"; }
+        std::string operator()(RecomputeAll) const { return "recompute"; }
+        std::string operator()(ThreeWay) const { return "three-way"; }
+    };
+    return std::visit(Name{}, placement);
+}
+
+std::string_view name(TraversalOrder order) { return order == TraversalOrder::kLayerMajor ? "layer" : "subsequence"; }
+
 namespace {
 
 // Numbers of subsequences whose mean length lies in [shortest, longest], most first.
@@ -117,18 +131,24 @@ std::vector<Candidate> enumerate(const Scenario& scenario, Tokens shortest, Toke
     std::vector<PartitionKind> kinds{scenario.policy.partition.kind};
     if (open.partition) kinds = {PartitionKind::kFlops, PartitionKind::kCost};
     std::vector<Candidate> candidates;
+    const auto add = [&](const Degrees& degrees, std::int64_t n, PartitionKind kind, TraversalOrder order) {
+        Candidate candidate;
+        candidate.scenario = scenario;
+        Policy& policy = candidate.scenario.policy;
+        policy.sp = degrees.sp, policy.pp = degrees.pp, policy.n = n, policy.partition.kind = kind;
+        policy.dp = degrees.dp, policy.zero = degrees.zero;
+        if (open.alignment) policy.partition.alignment = Tokens{degrees.sp};
+        policy.order = order;
+        if (order == TraversalOrder::kLayerMajor) policy.granularity = Granularity::kLayer;
+        policy.automatic = {};
+        candidate.reason = impossible(candidate.scenario);
+        candidates.push_back(std::move(candidate));
+    };
     for (const Degrees& degrees : degrees_of(scenario))
         for (const std::int64_t n : subsequence_counts(scenario, shortest, longest))
             for (const PartitionKind kind : kinds) {
-                Candidate candidate;
-                candidate.scenario = scenario;
-                Policy& policy = candidate.scenario.policy;
-                policy.sp = degrees.sp, policy.pp = degrees.pp, policy.n = n, policy.partition.kind = kind;
-                policy.dp = degrees.dp, policy.zero = degrees.zero;
-                if (open.alignment) policy.partition.alignment = Tokens{degrees.sp};
-                policy.automatic = {};
-                candidate.reason = impossible(candidate.scenario);
-                candidates.push_back(std::move(candidate));
+                add(degrees, n, kind, scenario.policy.order);
+                if (open.order && degrees.pp == 1) add(degrees, n, kind, TraversalOrder::kLayerMajor);
             }
     return candidates;
 }
@@ -190,6 +210,22 @@ void evaluate(std::vector<Candidate>& candidates, const SearchOptions& options) 
     place_finalists(std::move(by_bound), options);
 }
 
+void add_recomputing(std::vector<Candidate>& candidates) {
+    constexpr double kWorthReplaying = 1.1;
+    std::vector<Candidate> more;
+    for (const Candidate& finalist : candidates) {
+        if (finalist.verdict != Verdict::kFinalist) continue;
+        Candidate variant = finalist;
+        variant.scenario.policy.placement = RecomputeAll{};
+        const PlannedStep step = plan_step(variant.scenario);
+        if (!step.feasible() || step.estimate > finalist.estimate * kWorthReplaying) continue;
+        variant.estimate = step.estimate;
+        variant.reason = step.plan.notes.empty() ? "" : step.plan.notes.front();
+        more.push_back(std::move(variant));
+    }
+    candidates.insert(candidates.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
 Seconds sort_time(const Candidate& c) { return c.estimate.value > 0 ? c.estimate : c.bound; }
 
 }  // namespace
@@ -200,7 +236,11 @@ std::string Candidate::label() const {
         p.dp == 1 ? ""
                   : fmt::format(" x dp {}{}", p.dp,
                                 p.zero == ZeroStage::kNone ? "" : fmt::format(" (zero {})", static_cast<int>(p.zero)));
-    return fmt::format("sp {} x pp {}{}, n {}, partition {}", p.sp, p.pp, replicas, p.n, name(p.partition.kind));
+    std::string text =
+        fmt::format("sp {} x pp {}{}, n {}, partition {}", p.sp, p.pp, replicas, p.n, name(p.partition.kind));
+    if (p.order == TraversalOrder::kLayerMajor) text += ", order layer";
+    if (!std::holds_alternative<AdaptiveOffload>(p.placement)) text += ", placement " + name(p.placement);
+    return text;
 }
 
 std::vector<Candidate> search(const Scenario& scenario, const SearchOptions& options) {
@@ -216,6 +256,7 @@ std::vector<Candidate> search(const Scenario& scenario, const SearchOptions& opt
                           std::make_move_iterator(round.end()));
         preferred_fit = preferred && std::any_of(candidates.begin(), candidates.end(), is_finalist);
     }
+    if (scenario.policy.automatic.placement) add_recomputing(candidates);
     std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
         return std::pair(a.verdict, sort_time(a)) < std::pair(b.verdict, sort_time(b));
     });

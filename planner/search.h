@@ -20,7 +20,9 @@ struct SearchOptions {
     std::function<void(std::string_view what, double fraction)> progress;  // may be empty
 };
 
-std::string_view name(PartitionKind);  // flops cost equal list
+std::string_view name(PartitionKind);      // flops cost equal list
+std::string name(const PlacementPolicy&);  // none full "ratio 0.5" adaptive recompute three-way
+std::string_view name(TraversalOrder);     // subsequence layer
 
 enum class Verdict : std::uint8_t { kFinalist, kSlower, kInfeasible, kImpossible };
 
@@ -36,6 +38,10 @@ struct Candidate {
 // All candidates: finalists first by estimate, then slower ones by estimate or bound, infeasible ones by bound,
 // impossible ones. No finalist: nothing fits. Deterministic; ties go to the earlier in the order sp, dp, zero, n
 // descending, partition.
+//
+// With the placement left open, every finalist also comes with everything recomputed, where that is feasible and less
+// than 10% slower by the cost model: copies that share links with other traffic can cost more than that, and the replay
+// knows. With the order left open, single stages are tried in both.
 //
 // N: mean lengths S/N from 2 Ki to 16 Ki tokens (SPPO section 6.1), in steps of at most a factor of 1.5; shorter and
 // longer ones only when none of these fits. sp x pp x dp is always the whole cluster; dp divides the batch.

@@ -14,8 +14,8 @@ constexpr std::int64_t kMostRanks = 1048576;
 constexpr std::int64_t kMostSubsequences = 65536;
 constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
 
-constexpr std::string_view kKeys[] = {"sp",        "pp", "dp",    "zero",        "stages",   "n", "partition",
-                                      "placement", "kv", "order", "granularity", "inventory"};
+constexpr std::string_view kKeys[] = {"sp",        "pp",        "dp", "zero",  "stages",      "n",
+                                      "partition", "placement", "kv", "order", "granularity", "inventory"};
 constexpr std::string_view kPlannedKeys[] = {"virtual_stages", "multiplexing"};
 constexpr std::string_view kSpKeys[] = {"kind", "degree"};
 constexpr std::string_view kPartitionKeys[] = {"kind", "list", "count", "alignment"};
@@ -35,10 +35,11 @@ constexpr Choice<ZeroStage> kZeroStages[] = {
     {"0", ZeroStage::kNone}, {"1", ZeroStage::kOptimizer}, {"2", ZeroStage::kGradients}, {"3", ZeroStage::kParameters}};
 constexpr Choice<Inventory> kInventories[] = {{"runtime", Inventory::kRuntime}, {"paper", Inventory::kPaper}};
 enum class PlacementName : std::uint8_t { kNone, kFull, kAdaptive, kRecompute, kThreeWay };
-constexpr Choice<PlacementName> kPlacements[] = {
-    {"none", PlacementName::kNone},          {"full", PlacementName::kFull},
-    {"adaptive", PlacementName::kAdaptive},  {"recompute", PlacementName::kRecompute},
-    {"three-way", PlacementName::kThreeWay}, {"auto", PlacementName::kThreeWay}};  // nothing does better than three-way
+constexpr Choice<PlacementName> kPlacements[] = {{"none", PlacementName::kNone},
+                                                 {"full", PlacementName::kFull},
+                                                 {"adaptive", PlacementName::kAdaptive},
+                                                 {"recompute", PlacementName::kRecompute},
+                                                 {"three-way", PlacementName::kThreeWay}};
 constexpr std::string_view kListForm = "{list: [TOKENS, ...]}";
 constexpr std::string_view kRatioForm = "{ratio: 0 ... 1}";
 
@@ -229,7 +230,9 @@ void expect_subsequences_fit(const YamlField& field, const Policy& policy, Token
         expect_lengths_fit(get(get(field, "partition"), "list"), policy.partition, policy.n, sequence);
 }
 
-PlacementPolicy read_placement(const YamlField& field) {
+PlacementPolicy read_placement(const YamlField& field, Automatic& automatic) {
+    automatic.placement = is_auto(field);
+    if (automatic.placement) return ThreeWay{};
     if (field.node->kind == YamlKind::kMapping) {
         expect_keys(field, kPlacementKeys);
         return OffloadRatio{read_ratio(get(field, "ratio"))};
@@ -266,15 +269,16 @@ KvPlacement read_kv(const YamlField& field, const Policy& policy) {
     return kv;
 }
 
-TraversalOrder read_order(const YamlField& field, const Policy& policy) {
-    const TraversalOrder order = read_choice(field, kOrders);
-    if (order == TraversalOrder::kSubsequenceMajor) return order;
+void read_order(const YamlField& field, Policy& policy) {
+    policy.automatic.order = is_auto(field);
+    if (policy.automatic.order) return;
+    policy.order = read_choice(field, kOrders);
+    if (policy.order == TraversalOrder::kSubsequenceMajor) return;
     if (policy.automatic.pp || policy.pp > 1)
         fail(field, fmt::format("got layer with {} stages, expected pp: 1; a pipeline goes by subsequences",
                                 policy.automatic.pp ? "auto" : std::to_string(policy.pp)));
     if (policy.granularity == Granularity::kStage)
         fail(field, "got layer with granularity stage, expected granularity: layer");
-    return order;
 }
 
 void refuse_planned_keys(const YamlField& field) {
@@ -306,13 +310,13 @@ Policy read_policy(const YamlField& field, const Scenario& scenario) {
         fail(n, "got auto with a list of lengths, expected their number");
     expect_subsequences_fit(field, policy, scenario.sequence);
     const auto placement = find(field, "placement");
-    policy.placement = placement ? read_placement(*placement) : AdaptiveOffload{};
+    policy.placement = placement ? read_placement(*placement, policy.automatic) : AdaptiveOffload{};
     if (const auto granularity = find(field, "granularity"))
         policy.granularity = read_choice(*granularity, kGranularities);
     if (const auto inventory = find(field, "inventory")) policy.inventory = read_choice(*inventory, kInventories);
     expect_recomputable(field, policy);
     if (const auto kv = find(field, "kv")) policy.kv = read_kv(*kv, policy);
-    if (const auto order = find(field, "order")) policy.order = read_order(*order, policy);
+    if (const auto order = find(field, "order")) read_order(*order, policy);
     return policy;
 }
 

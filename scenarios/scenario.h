@@ -64,7 +64,9 @@ struct Automatic {
     bool sp = false, pp = false, n = false, partition = false;
     bool alignment = false;  // follows the chosen sp
     bool dp = false, zero = false;
-    bool any() const { return sp || pp || n || partition || dp || zero; }
+    bool placement = false;  // the field holds ThreeWay
+    bool order = false;
+    bool any() const { return sp || pp || n || partition || dp || zero || placement || order; }
 };
 
 // Whether K and V may leave the GPU when nothing else fits.

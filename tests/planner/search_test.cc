@@ -54,6 +54,32 @@ TEST(Search, FindsTheBestEstimate) {
     }
 }
 
+// An open placement brings the recomputing variant of every finalist that can be had, an open order both orders of a
+// single stage; neither makes the best slower.
+TEST(Search, OpenPlacementAndOrder) {
+    Scenario s = open_scenario();
+    s.cluster.gpu.memory = 260_MiB;
+    const std::vector<Candidate> fixed = search(s);
+    s.policy.placement = ThreeWay{};
+    s.policy.automatic.placement = s.policy.automatic.order = true;
+    const std::vector<Candidate> open = search(s);
+    ASSERT_EQ(fixed.front().verdict, Verdict::kFinalist);
+    ASSERT_EQ(open.front().verdict, Verdict::kFinalist);
+    EXPECT_LE(open.front().estimate, fixed.front().estimate);
+    std::size_t recomputing = 0, by_layer = 0;
+    for (const Candidate& c : open) {
+        EXPECT_FALSE(c.reason.empty()) << c.label();
+        recomputing += std::holds_alternative<RecomputeAll>(c.scenario.policy.placement);
+        if (c.scenario.policy.order != TraversalOrder::kLayerMajor) continue;
+        ++by_layer;
+        EXPECT_EQ(c.scenario.policy.pp, 1);
+        EXPECT_EQ(c.scenario.policy.granularity, Granularity::kLayer);
+        EXPECT_NE(c.label().find(", order layer"), std::string::npos);
+    }
+    EXPECT_GT(recomputing, 0U);
+    EXPECT_GT(by_layer, 0U);
+}
+
 // With replicas and ZeRO open, too: the best three of all placed ones, wherever memory binds.
 TEST(Search, FindsTheBestReplicas) {
     Scenario s = open_scenario();

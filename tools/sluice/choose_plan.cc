@@ -104,6 +104,8 @@ std::string choice_json(const Choice& choice) {
                                       {"dp", p.dp},
                                       {"zero", static_cast<int>(p.zero)},
                                       {"n", p.n},
+                                      {"order", name(p.order)},
+                                      {"placement", name(p.placement)},
                                       {"partition", p.partition.kind == PartitionKind::kCost ? "cost" : "flops"},
                                       {"verdict", name_of(c.candidate.verdict)},
                                       {"reason", c.candidate.reason},
