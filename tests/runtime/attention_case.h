@@ -2,6 +2,7 @@
 // which forms the whole score matrix and knows neither tiles nor subsequences.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>

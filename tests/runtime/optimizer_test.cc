@@ -1,6 +1,7 @@
 // AdamW, gradient norm and clipping, learning rate, and the search for what is not finite.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
