@@ -21,15 +21,16 @@ void adamw(const AdamwStep& s, std::span<const float> gradients, const AdamwStat
     const auto size = static_cast<float>(s.learning_rate / correction(s.beta1, s.step));
     const auto spread = static_cast<float>(1.0 / std::sqrt(correction(s.beta2, s.step)));
     const auto kept = static_cast<float>(1.0 - static_cast<double>(s.learning_rate) * s.weight_decay);
-    const float rest1 = 1.0F - s.beta1, rest2 = 1.0F - s.beta2;
+    const float beta1 = s.beta1, beta2 = s.beta2, rest1 = 1.0F - beta1, rest2 = 1.0F - beta2;
+    const float epsilon = s.epsilon, scale = s.gradient_scale;
     const auto count = static_cast<std::int64_t>(gradients.size());
     const float* gradient = gradients.data();
     float *w = state.weights.data(), *m = state.first_moment.data(), *v = state.second_moment.data();
     for (std::int64_t i = 0; i < count; ++i) {
-        const float g = s.gradient_scale * gradient[i];
-        m[i] = s.beta1 * m[i] + rest1 * g;
-        v[i] = s.beta2 * v[i] + rest2 * (g * g);
-        w[i] = w[i] * kept - size * m[i] / (std::sqrt(v[i]) * spread + s.epsilon);
+        const float g = scale * gradient[i];
+        m[i] = beta1 * m[i] + rest1 * g;
+        v[i] = beta2 * v[i] + rest2 * (g * g);
+        w[i] = w[i] * kept - size * m[i] / (std::sqrt(v[i]) * spread + epsilon);
     }
 }
 
