@@ -18,6 +18,7 @@ constexpr std::string_view kChunked = "chunked attention";
 constexpr std::string_view kSparse = "sparse attention";
 constexpr std::string_view kMultimodal = "a multimodal model";
 constexpr std::string_view kEncoderDecoder = "an encoder-decoder model";
+constexpr std::string_view kFamily = "this family";  // dense and causal, but not read
 constexpr std::string_view kEncoder = "an encoder without a causal mask";
 
 struct Unsupported {
@@ -74,6 +75,25 @@ constexpr Unsupported kModelTypes[] = {
     {"t5", kEncoderDecoder},
     {"whisper", kEncoderDecoder},
     {"bert", kEncoder},
+    {"bloom", kFamily},
+    {"cohere", kFamily},
+    {"falcon", kFamily},
+    {"gemma", kFamily},
+    {"glm", kFamily},
+    {"glm4", kFamily},
+    {"gpt_bigcode", kFamily},
+    {"gpt_neo", kFamily},
+    {"gptj", kFamily},
+    {"granite", kFamily},
+    {"mpt", kFamily},
+    {"olmo", kFamily},
+    {"olmo2", kFamily},
+    {"opt", kFamily},
+    {"phi", kFamily},
+    {"phi3", kFamily},
+    {"smollm3", kFamily},
+    {"stablelm", kFamily},
+    {"starcoder2", kFamily},
     {"modernbert", kEncoder},
     {"roberta", kEncoder},
 };

@@ -116,11 +116,13 @@ constexpr std::array kHints{
     Hint{"sec", "did you mean s?"},
     Hint{"seconds", "did you mean s?"},
     Hint{"usec", "did you mean us?"},
+    Hint{"\xc2\xb5s", "write us"},  // the micro sign
+    Hint{"\xce\xbcs", "write us"},  // the Greek letter
 };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool is_space(char c) { return c == ' ' || c == '\t'; }
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 std::string_view trim(std::string_view text) {
     while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
@@ -239,12 +241,31 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
+// "Gb" -> "GB", "Gibit/s" -> "GiB/s", else "": the bytes of a unit of bits.
+std::string bytes_of_bits(std::string_view name) {
+    std::string_view left = name;
+    std::string prefix;
+    if (!left.empty() && std::string_view("kKMGTP").find(left.front()) != std::string_view::npos) {
+        prefix = left.front() == 'K' && !left.starts_with("Ki") ? 'k' : left.front();
+        left.remove_prefix(1);
+        if (left.starts_with('i')) prefix += 'i', left.remove_prefix(1);
+    }
+    for (const std::string_view rate : {"b/s", "bit/s", "bits/s", "bps"})
+        if (left == rate) return prefix + "B/s";
+    for (const std::string_view amount : {"b", "bit", "bits"})
+        if (left == amount) return prefix + "B";
+    return {};
+}
+
 // "; ..." for a unit that people write and that is refused, else "".
 std::string hint_for(std::string_view name, Dimension dimension) {
     for (const Hint& hint : kHints)
         if (hint.unit == name) return fmt::format("; {}", hint.text);
+    if (const std::string bytes = bytes_of_bits(name); !bytes.empty())
+        return fmt::format("; bits are not accepted; 8 {} is 1 {}", name, bytes);
     for (const Unit& unit : kUnits)
-        if (unit.dimension == dimension && equal_but_for_case(unit.name, name))
+        if (unit.dimension == dimension &&
+            (equal_but_for_case(unit.name, name) || unit.name == fmt::format("{}/s", name)))
             return fmt::format("; did you mean {}?", unit.name);
     return {};
 }
@@ -284,7 +305,7 @@ Parsed<NumberAndUnit> split(std::string_view whole_text, Dimension dimension) {
     const std::string_view rest = text.substr(length);
     if (!rest.empty() && (rest.front() == ',' || rest.front() == '_' || rest.front() == '\''))
         return refuse(fmt::format("got {}, expected {} without separators between digits", quote(text), expected));
-    if (!rest.empty() && (rest.front() == '.' || rest.front() == 'x' || rest.front() == 'X'))
+    if (!rest.empty() && std::string_view(".xX^*/+-").find(trim(rest).front()) != std::string_view::npos)
         return refuse(fmt::format("got {}, expected {}, in decimal", quote(text), expected));
     const std::string unit = normal_unit(rest);
     if (unit.empty()) return refuse(fmt::format("got {} without a unit, expected {}", quote(text), expected));

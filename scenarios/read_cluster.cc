@@ -51,7 +51,7 @@ BytesPerSecond rate_or(const SourcedBlock& block, std::string_view key, BytesPer
 
 Gpu read_gpu(const SourcedBlock& block) {
     Gpu gpu;
-    gpu.name = read_text(get(block.field, "name"));
+    gpu.name = read_line(get(block.field, "name"));
     gpu.memory = read_bytes(get_number(block, "memory"), kMemoryLimits);
     gpu.reserved = read_reserved(block, gpu.memory);
     gpu.peak = read_flops_per_second(get_number(block, "peak"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/nearest_name.h"
 #include "scenarios/quote.h"
 
 namespace sluice {
@@ -40,7 +41,7 @@ constexpr Choice<PlacementName> kPlacements[] = {{"none", PlacementName::kNone},
                                                  {"adaptive", PlacementName::kAdaptive},
                                                  {"recompute", PlacementName::kRecompute},
                                                  {"three-way", PlacementName::kThreeWay}};
-constexpr std::string_view kListForm = "{list: [TOKENS, ...]}";
+constexpr std::string_view kListForm = "auto or {list: [TOKENS, ...]}";
 constexpr std::string_view kRatioForm = "{ratio: 0 ... 1}";
 
 std::string_view unit_of(Tokens tokens) { return tokens.value == 1 ? "token" : "tokens"; }
@@ -64,18 +65,30 @@ void expect_sp_divides(const YamlField& field, std::int64_t sp, const Architectu
 
 bool is_auto(const YamlField& field) { return field.node->kind == YamlKind::kScalar && read_text(field) == "auto"; }
 
+// Of a number that may be left to the planner. Another word is refused here, where the choice is known.
+bool is_auto_count(const YamlField& field) {
+    if (field.node->kind != YamlKind::kScalar) return false;
+    const std::string_view text = read_text(field);
+    static constexpr std::string_view kAuto[] = {"auto"};
+    const bool word = (text.front() >= 'a' && text.front() <= 'z') || (text.front() >= 'A' && text.front() <= 'Z');
+    if (word && text != "auto")
+        fail(field, fmt::format("got {}, expected a bare whole number or auto{}", quote(text),
+                                nearest_name(text, kAuto).empty() ? "" : "; did you mean \"auto\"?"));
+    return text == "auto";
+}
+
 void read_sp(const YamlField& field, const Architecture& model, Policy& policy) {
     expect_keys(field, kSpKeys);
     if (const auto kind = find(field, "kind")) policy.sp_kind = read_choice(*kind, kSpKinds, kPlannedSpKinds);
     const YamlField degree = get(field, "degree");
-    policy.automatic.sp = policy.automatic.alignment = is_auto(degree);
+    policy.automatic.sp = policy.automatic.alignment = is_auto_count(degree);
     if (policy.automatic.sp) return;
     policy.sp = read_count(degree, kMostRanks);
     expect_sp_divides(degree, policy.sp, model);
 }
 
 void read_pp(const YamlField& field, const Architecture& model, Policy& policy) {
-    policy.automatic.pp = is_auto(field);
+    policy.automatic.pp = is_auto_count(field);
     if (policy.automatic.pp) return;
     policy.pp = read_count(field, kMostRanks);
     if (policy.pp > model.layers)
@@ -237,6 +250,8 @@ PlacementPolicy read_placement(const YamlField& field, Automatic& automatic) {
         expect_keys(field, kPlacementKeys);
         return OffloadRatio{read_ratio(get(field, "ratio"))};
     }
+    if (field.node->kind == YamlKind::kSequence)
+        fail(field, "got a list, expected a name such as adaptive, or {ratio: 0 ... 1}");
     if (read_text(field) == "ratio") fail(field, "got \"ratio\", expected the share: {ratio: 0.5}");
     switch (read_choice(field, kPlacements, {}, kRatioForm)) {
         case PlacementName::kNone:
@@ -293,6 +308,8 @@ void refuse_planned_keys(const YamlField& field) {
 }  // namespace
 
 Policy read_policy(const YamlField& field, const Scenario& scenario) {
+    if (field.node->kind == YamlKind::kScalar)
+        fail(field, "got a single value, expected a mapping such as {sp: {degree: auto}, pp: auto, n: auto}");
     if (field.node->kind == YamlKind::kMapping) refuse_planned_keys(field);
     expect_keys(field, kKeys);
     Policy policy;
@@ -303,7 +320,7 @@ Policy read_policy(const YamlField& field, const Scenario& scenario) {
     expect_all_gpus(field, policy, scenario.cluster);
     if (const auto stages = find(field, "stages")) read_stages(*stages, scenario.model, policy);
     const YamlField n = get(field, "n");
-    policy.automatic.n = is_auto(n);
+    policy.automatic.n = is_auto_count(n);
     if (!policy.automatic.n) policy.n = read_count(n, kMostSubsequences);
     policy.partition = read_partition(find(field, "partition"), policy);
     if (policy.automatic.n && policy.partition.kind == PartitionKind::kList)

@@ -56,6 +56,7 @@ auto read_named(const YamlField& field, std::string_view subfolder, Reading& rea
 template <class Read>
 auto read_named_or_inline(const YamlField& field, std::string_view subfolder, Reading& reading, Read read) {
     if (field.node->kind == YamlKind::kMapping) return read(field, "inline");
+    if (field.node->kind == YamlKind::kSequence) fail(field, "got a list, expected a name or a mapping");
     return read_named(field, subfolder, reading, read);
 }
 

@@ -114,6 +114,13 @@ std::string_view read_text(const YamlField& field) {
     return field.node->text;
 }
 
+std::string_view read_line(const YamlField& field) {
+    const std::string_view text = read_text(field);
+    if (!is_one_line(text))
+        fail(field, fmt::format("got {}, expected one line without control characters", quote(text)));
+    return text;
+}
+
 std::string read_name(const YamlField& field) {
     const std::string_view text = read_text(field);
     if (!is_name(text))

@@ -52,6 +52,7 @@ std::vector<YamlField> items(const YamlField& field);
 // ---------------------------------------------------------------------------------------------------------
 
 std::string_view read_text(const YamlField& field);  // any scalar but an empty one
+std::string_view read_line(const YamlField& field);  // the same without control characters: fit to be printed
 // A name that can be a file's stem: letters, digits, "-", "_", "."; starts with a letter or digit; at most 64.
 std::string read_name(const YamlField& field);
 bool read_bool(const YamlField& field);

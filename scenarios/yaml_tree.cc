@@ -117,16 +117,22 @@ private:
     std::vector<Open> open_;
 };
 
-// Bytes in the UTF-8 character that starts at `at`, or 0 when none does.
+// Bytes in the UTF-8 character that starts at `at`, or 0 when none does that belongs in a text: no control characters,
+// nothing written longer than needed, no surrogates, nothing beyond Unicode.
 std::size_t character_length(std::string_view text, std::size_t at) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char first = byte(at);
-    if (first < 0x80) return first >= 0x20 || first == '\n' || first == '\r' || first == '\t' ? 1 : 0;
+    if (first < 0x80)
+        return (first >= 0x20 && first != 0x7f) || first == '\n' || first == '\r' || first == '\t' ? 1 : 0;
     const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
     if (first < 0xc2 || first > 0xf4 || at + length > text.size()) return 0;
     for (std::size_t i = 1; i < length; ++i)
         if ((byte(at + i) & 0xc0) != 0x80) return 0;
-    return length;
+    const unsigned char second = byte(at + 1);
+    const bool bad = (first == 0xc2 && second < 0xa0) ||                                      // U+0080 ... U+009F
+                     (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90) ||  // too long
+                     (first == 0xed && second >= 0xa0) || (first == 0xf4 && second >= 0x90);
+    return bad ? 0 : length;
 }
 
 // The scanner guesses encodings, ends at a NUL and calls a tab in the indentation "end of map not found": only text
@@ -140,13 +146,21 @@ void expect_text(std::string_view text, std::string_view origin) {
         const std::size_t length = character_length(text, i);
         if (length == 0)
             refuse(origin, place,
-                   fmt::format("got byte 0x{:02x}, expected UTF-8 text", static_cast<unsigned char>(text[i])));
+                   fmt::format("got byte 0x{:02x}, expected UTF-8 text without control characters",
+                               static_cast<unsigned char>(text[i])));
         if (indentation && text[i] == '\t') refuse(origin, place, "got a tab in the indentation, expected spaces");
         indentation = text[i] == '\n' || (indentation && text[i] == ' ');
         ++place.column;
         if (text[i] == '\n') place = {place.line + 1, 1};
         i += length;
     }
+}
+
+// What usually lies behind a message of the library that says little by itself.
+std::string_view hint_for(std::string_view message) {
+    if (message == "illegal map value")
+        return "; a second ': ' in one value: check the indentation of this line, or put the text in quotes";
+    return "";
 }
 
 }  // namespace
@@ -161,7 +175,7 @@ YamlNode parse_yaml(std::string_view text, std::string_view origin) {
             throw InputError(fmt::format("{}: empty file, expected a mapping", origin));
         while (parser.HandleNextDocument(builder)) continue;  // the builder refuses a second document
     } catch (const YAML::Exception& error) {
-        refuse(origin, to_place(error.mark), fmt::format("not valid YAML: {}", error.msg));
+        refuse(origin, to_place(error.mark), fmt::format("not valid YAML: {}{}", error.msg, hint_for(error.msg)));
     }
     return builder.take_root();
 }

@@ -1,4 +1,4 @@
-// The text form: one line per host, rank, group, buffer and op; written to be read, diffed and typed by hand.
+// The text form: one line per host, rank, group, buffer and op, then `end`; written to be read, diffed and typed by hand.
 // docs/schedule.md has the grammar.
 #pragma once
 
@@ -18,7 +18,7 @@ std::string to_text(const Schedule& schedule);
 std::string to_text(const Op& op);
 
 // `origin` names the source in messages. Throws InputError "origin:line:col: what, got, expected, suggestion".
-// Checks the grammar and that ids are dense, nothing else: call verify(). Takes memory in proportion to the text.
+// Checks the grammar, that ids are dense and that the file is whole, nothing else: call verify(). Takes memory in proportion to the text.
 Schedule parse_schedule(std::string_view text, std::string_view origin);
 
 }  // namespace sluice

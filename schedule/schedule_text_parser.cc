@@ -299,12 +299,14 @@ Id next_id(LineCursor& in, char prefix, std::string_view what, std::size_t next)
 struct ScheduleParser {
     Schedule schedule;
     OpParser ops{schedule.buffers, {}, {}};
+    bool ended = false;  // the 'end' line is read
 
     void line(LineCursor& in);
 };
 
 void ScheduleParser::line(LineCursor& in) {
-    static constexpr std::array<std::string_view, 5> kKinds{"op", "buffer", "group", "rank", "host"};
+    static constexpr std::array<std::string_view, 6> kKinds{"op", "buffer", "group", "rank", "host", "end"};
+    if (ended) in.fail(in.mark(), "text after the 'end' line", "comments only");
     switch (in.choice("line", kKinds)) {
         case 0:
             schedule.ops.push_back(ops.parse(in, next_id<OpId>(in, '\0', "op", schedule.ops.size())));
@@ -324,10 +326,13 @@ void ScheduleParser::line(LineCursor& in) {
             schedule.ranks.push_back(rank_place(in));
             break;
         }
-        default: {
+        case 4: {
             next_id<HostId>(in, 'h', "host", schedule.hosts.size());
             schedule.hosts.push_back(Host{in.bytes("host capacity")});
+            break;
         }
+        default:
+            ended = true;
     }
     in.expect_end();
 }
@@ -362,6 +367,11 @@ Schedule parse_schedule(std::string_view text, std::string_view origin) {
             seen_header = true;
         }
     }
+    // Without this a file cut between two lines, or inside a number of its last line, would pass as a smaller schedule.
+    if (!parser.ended)
+        throw InputError(
+            fmt::format("{}{}{}:1: the file is cut short, got end of file, expected 'end' on the last line", origin,
+                        origin.empty() ? "" : ":", number + 1));
     return std::move(parser.schedule);
 }
 

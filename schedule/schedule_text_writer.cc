@@ -235,6 +235,7 @@ std::string to_text(const Schedule& schedule) {
         op_line(out, op, &schedule.buffers);
         out += '\n';
     }
+    out += "end\n";
     return out;
 }
 

@@ -1,8 +1,8 @@
-// Runs a fuzz target briefly and repeatably, without a fuzzing engine: every seed file, every truncation of small
-// seeds, and seeded random mutations of them. Link the target with clang's -fsanitize=fuzzer instead for a long
-// campaign.
+// Runs a fuzz target briefly and repeatably, without a fuzzing engine: every seed file, every truncation of the small
+// seeds of the first folder, and ROUNDS seeded random mutations of all. Link the target with clang's -fsanitize=fuzzer
+// instead for a long campaign.
 //
-//   schedule_text_fuzz SEED_FOLDER [ROUNDS]
+//   schedule_text_fuzz ROUNDS SEED_FOLDER [SEED_FOLDER...]
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -52,25 +53,39 @@ std::string mutate(std::string input, const std::vector<std::string>& seeds, std
     return input;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-    if (argc < 2) return std::cerr << "usage: " << argv[0] << " SEED_FOLDER [ROUNDS]\n", 2;
-    std::set<std::filesystem::path> paths;  // sorted: the same order everywhere
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[1]))
+// Sorted: the same order everywhere.
+std::vector<std::string> read_seeds(const std::string& folder) {
+    std::set<std::filesystem::path> paths;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
         if (entry.is_regular_file()) paths.insert(entry.path());
-    std::vector<std::string> seeds{std::string{}};
+    std::vector<std::string> seeds;
     for (const auto& path : paths) {
         std::ifstream in(path, std::ios::binary);
         seeds.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
     }
-    if (seeds.size() < 2) return std::cerr << argv[1] << ": no seeds\n", 2;
-    for (const std::string& seed : seeds) {
-        feed(seed);
-        if (seed.size() > 4096) continue;
-        for (std::size_t length = 0; length < seed.size(); ++length) feed(seed.substr(0, length));
+    return seeds;
+}
+
+void feed_truncations(const std::string& seed) {
+    constexpr std::size_t kSmall = 4096;
+    if (seed.size() > kSmall) return;
+    for (std::size_t length = 0; length < seed.size(); ++length) feed(seed.substr(0, length));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const int rounds = argc > 2 ? std::atoi(argv[1]) : 0;
+    if (rounds <= 0) return std::cerr << "usage: " << argv[0] << " ROUNDS SEED_FOLDER [SEED_FOLDER...]\n", 2;
+    std::vector<std::string> seeds{std::string{}};
+    for (int i = 2; i < argc; ++i) {
+        for (std::string& seed : read_seeds(argv[i])) {
+            if (i == 2) feed_truncations(seed);
+            seeds.push_back(std::move(seed));
+        }
     }
-    const int rounds = argc > 2 ? std::atoi(argv[2]) : 2000;
+    if (seeds.size() < 2) return std::cerr << argv[2] << ": no seeds\n", 2;
+    for (const std::string& seed : seeds) feed(seed);
     std::mt19937 random(1);
     for (int i = 0; i < rounds; ++i) feed(mutate(seeds[random() % seeds.size()], seeds, random));
     std::cout << seeds.size() - 1 << " seeds, " << rounds << " mutations: no crash\n";

@@ -182,7 +182,8 @@ TEST(HfConfig, WhatIsNotSupportedIsRefusedByName) {
          "config.json:12:17: model_type: got \"t5\", but an encoder-decoder model is not supported, expected one of: " +
              kFamilies},
         {"llama-2-7b", "\"llama\"", "\"falcon\"",
-         "config.json:12:17: model_type: got \"falcon\", expected one of: " + kFamilies},
+         "config.json:12:17: model_type: got \"falcon\", but this family is not supported, expected one of: " +
+             kFamilies},
         {"llama-2-7b", "\"llama\"", "\"lama\"",
          "config.json:12:17: model_type: got \"lama\", expected one of: " + kFamilies + "; did you mean \"llama\"?"},
     };
@@ -243,8 +244,200 @@ TEST(HfConfig, WrongValuesAreRefused) {
         EXPECT_EQ(message_of(edited(e.file, e.from, e.to)), e.expected) << e.file << ": " << e.to;
 }
 
+// As published: what makes each family another thing than the planner's transformer is named.
+TEST(HfConfig, OtherFamiliesAreRefusedByName) {
+    const struct {
+        std::string text, expected;
+    } cases[] = {
+        {R"({"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "num_experts": 128})",
+         "config.json:1:16: model_type: got \"qwen3_moe\", but mixture of experts is not supported, expected one of: "
+         "llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "auto_map": {"AutoConfig": "c.C"}})",
+         "config.json:1:60: model_type: got \"deepseek_v3\", but multi-head latent attention is not supported, "
+         "expected one of: llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "mamba2", "state_size": 128})",
+         "config.json:1:16: model_type: got \"mamba2\", but a state-space layer is not supported, expected one of: "
+         "llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "rwkv", "attention_hidden_size": 4096})",
+         "config.json:1:16: model_type: got \"rwkv\", but linear attention is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "llava", "text_config": {"model_type": "llama"}})",
+         "config.json:1:16: model_type: got \"llava\", but a multimodal model is not supported, expected one of: "
+         "llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "gemma"})",
+         "config.json:1:16: model_type: got \"gemma\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "gemma2", "sliding_window": 4096})",
+         "config.json:1:16: model_type: got \"gemma2\", but sliding-window attention is not supported, expected one "
+         "of: llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "gemma3_text"})",
+         "config.json:1:16: model_type: got \"gemma3_text\", but sliding-window attention is not supported, expected "
+         "one of: llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "phi"})",
+         "config.json:1:16: model_type: got \"phi\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "phi3", "sliding_window": 2047})",
+         "config.json:1:16: model_type: got \"phi3\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "gpt_oss", "layer_types": ["sliding_attention", "full_attention"]})",
+         "config.json:1:16: model_type: got \"gpt_oss\", but mixture of experts is not supported, expected one of: "
+         "llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "gpt_bigcode"})",
+         "config.json:1:16: model_type: got \"gpt_bigcode\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "gptj"})",
+         "config.json:1:16: model_type: got \"gptj\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "opt"})",
+         "config.json:1:16: model_type: got \"opt\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "bloom"})",
+         "config.json:1:16: model_type: got \"bloom\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "mpt"})",
+         "config.json:1:16: model_type: got \"mpt\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "bert"})",
+         "config.json:1:16: model_type: got \"bert\", but an encoder without a causal mask is not supported, expected "
+         "one of: llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "t5", "is_encoder_decoder": true})",
+         "config.json:1:16: model_type: got \"t5\", but an encoder-decoder model is not supported, expected one of: "
+         "llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "jamba"})",
+         "config.json:1:16: model_type: got \"jamba\", but a state-space layer is not supported, expected one of: "
+         "llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "stablelm"})",
+         "config.json:1:16: model_type: got \"stablelm\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "starcoder2"})",
+         "config.json:1:16: model_type: got \"starcoder2\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "cohere"})",
+         "config.json:1:16: model_type: got \"cohere\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "olmo2"})",
+         "config.json:1:16: model_type: got \"olmo2\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "glm4"})",
+         "config.json:1:16: model_type: got \"glm4\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "granite"})",
+         "config.json:1:16: model_type: got \"granite\", but this family is not supported, expected one of: llama, "
+         "mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "LLaMA"})",
+         "config.json:1:16: model_type: got \"LLaMA\", expected one of: llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "gpt-neox"})",
+         "config.json:1:16: model_type: got \"gpt-neox\", expected one of: llama, mistral, qwen2, qwen3, gpt2, "
+         "gpt_neox; did you mean \"gpt_neox\"?"},
+        {R"({"model_type": "qwen2\u0000"})",
+         "config.json:1:16: model_type: got \"qwen2 \", expected one of: llama, mistral, qwen2, qwen3, gpt2, gpt_neox; "
+         "did you mean \"qwen2\"?"},
+        {R"({"model_type": "\u009b31mllama"})",
+         "config.json:1:16: model_type: got \" 31mllama\", expected one of: llama, mistral, qwen2, qwen3, gpt2, "
+         "gpt_neox"},
+        {R"({"model_type": 4})",
+         "config.json:1:16: model_type: got \"4\", expected one of: llama, mistral, qwen2, qwen3, gpt2, gpt_neox"},
+        {R"({"model_type": "llama", "architectures": ["MistralForCausalLM"]})",
+         "config.json:1:43: architectures[0]: got \"MistralForCausalLM\", expected \"LlamaForCausalLM\" for model_type "
+         "llama"},
+        {R"({"model_type": "llama", "architectures": ["LlamaForCausalLM", "LlamaForCausalLM"], "layer_types": 3})",
+         "config.json:1:1: missing key \"num_hidden_layers\""},
+        {R"({"architectures": "LlamaForCausalLM"})",
+         "config.json:1:19: architectures: got a single value, expected a list"},
+    };
+    for (const auto& c : cases) EXPECT_EQ(message_of(c.text), c.expected) << c.text;
+}
+
+TEST(HfConfig, NumbersOfOtherKindsAreRefused) {
+    const Edit edits[] = {
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": 1e400",
+         "config.json:14:24: not valid JSON: the number is out of range"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": -1e400",
+         "config.json:14:24: not valid JSON: the number is out of range"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": 9223372036854775808",
+         "config.json:14:24: num_hidden_layers: got \"9223372036854775808\", which does not fit in 63 bits"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": 1e3",
+         "config.json:14:24: num_hidden_layers: got \"1e3\", expected a bare whole number"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": 32.5",
+         "config.json:14:24: num_hidden_layers: got \"32.5\", expected a bare whole number"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": [32]",
+         "config.json:14:24: num_hidden_layers: got a list, expected a single value"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": \"thirty-two\"",
+         "config.json:14:24: num_hidden_layers: got the text \"thirty-two\", expected a bare whole number"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": true",
+         "config.json:14:24: num_hidden_layers: got \"true\", expected a bare whole number"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": 1e18446744073709551616",
+         "config.json:14:24: not valid JSON: the number is out of range"},
+        {"llama-2-7b", "\"num_hidden_layers\": 32", "\"num_hidden_layers\": 00",
+         "config.json:14:26: not valid JSON: while parsing object - unexpected number literal; expected '}'"},
+        {"llama-2-7b", "\"num_key_value_heads\": 32", "\"num_key_value_heads\": 64",
+         "config.json:15:26: num_key_value_heads: got 64, expected a divisor of num_attention_heads 32"},
+        {"llama-2-7b", "\"num_key_value_heads\": 32", "\"num_key_value_heads\": 5",
+         "config.json:15:26: num_key_value_heads: got 5, expected a divisor of num_attention_heads 32"},
+        {"llama-2-7b", "\"num_key_value_heads\": 32", "\"num_key_value_heads\": 0",
+         "config.json:15:26: num_key_value_heads: got 0, expected 1 ... 1024"},
+        {"llama-2-7b", "\"intermediate_size\": 11008", "\"intermediate_size\": 262145",
+         "config.json:10:24: intermediate_size: got 262145, expected 1 ... 262144"},
+        {"llama-2-7b", "\"intermediate_size\": 11008", "\"intermediate_size\": null",
+         "config.json:10:3: intermediate_size: got nothing, expected a single value"},
+        {"llama-2-7b", "\"vocab_size\": 32000", "\"vocab_size\": 4194305",
+         "config.json:22:17: vocab_size: got 4194305, expected 1 ... 4194304"},
+        {"llama-2-7b", "\"vocab_size\": 32000", "\"vocab_size\": -1",
+         "config.json:22:17: vocab_size: got \"-1\", which is negative, expected a bare whole number"},
+        {"llama-2-7b", "\"hidden_act\": \"silu\"", "\"hidden_act\": [\"silu\"]",
+         "config.json:7:17: hidden_act: got a list, expected a single value"},
+        {"llama-2-7b", "\"use_cache\": true", "\"layer_types\": {\"0\": \"full_attention\"}",
+         "config.json:21:18: layer_types: got a mapping, expected a list"},
+        {"llama-2-7b", "\"use_cache\": true", "\"layer_types\": [null]",
+         "config.json:21:19: layer_types[0]: got nothing, expected a single value"},
+        {"llama-2-7b", "\"use_cache\": true", "\"layer_types\": []",
+         "config.json:21:18: layer_types: got an empty list, expected at least one item"},
+        {"llama-2-7b", "\"use_cache\": true", "\"attention_bias\": \"yes\"",
+         "config.json:21:21: attention_bias: got \"yes\", expected true or false"},
+        {"llama-2-7b", "\"use_cache\": true", "\"sliding_window\": 4096",
+         "config.json:21:21: sliding_window: got 4096, but sliding-window attention is not supported, expected null"},
+        {"llama-2-7b", "\"use_cache\": true", "\"sliding_window\": \"none\"",
+         "config.json:21:21: sliding_window: got \"none\", but sliding-window attention is not supported, expected "
+         "null"},
+        {"llama-2-7b", "\"use_cache\": true", "\"num_experts\": [8]",
+         "config.json:21:18: num_experts: got a list, but mixture of experts is not supported, expected null or no "
+         "such key"},
+        {"llama-2-7b", "\"use_cache\": true", "\"num_experts\": 1e1000",
+         "config.json:21:18: not valid JSON: the number is out of range"},
+        {"llama-2-7b", "\"num_attention_heads\": 32", "\"num_attention_heads\": 3",
+         "config.json:15:26: num_key_value_heads: got 32, expected a divisor of num_attention_heads 3"},
+        {"llama-2-7b", "\"use_cache\": true", "\"head_dim\": 0",
+         "config.json:21:15: head_dim: got 0, expected 1 ... 1024"},
+        {"llama-2-7b", "\"use_cache\": true", "\"head_dim\": 128.0",
+         "config.json:21:15: head_dim: got \"128.0\", expected a bare whole number"},
+        {"llama-2-7b", "\"use_cache\": true", "\"num_hidden_layers\": 32",
+         "config.json:21:3: key \"num_hidden_layers\" is given twice, first in line 14"},
+        {"llama-2-7b", "\"use_cache\": true", "\"num_hidden_l\\u0061yers\": 32",
+         "config.json:21:3: key \"num_hidden_layers\" is given twice, first in line 14"},
+        {"gpt2", "\"n_ctx\": 1024", "\"n_inner\": 300000",
+         "config.json:13:14: n_inner: got 300000, expected 1 ... 262144"},
+        {"gpt2", "\"n_head\": 12", "\"n_head\": 1",
+         "accepted: 12 768 1 1 768 3072 50257 gelu layernorm learned bias tied"},
+        {"gpt2", "\"n_embd\": 768", "\"n_embd\": 1536000",
+         "config.json:14:13: n_embd: got 1536000, expected 1 ... 65536"},
+        {"gpt2", "\"n_embd\": 768", "\"n_embd\": 65537", "config.json:14:13: n_embd: got 65537, expected 1 ... 65536"},
+        {"qwen2-7b", "\"use_sliding_window\": false", "\"use_sliding_window\": \"false\"",
+         "config.json:24:25: use_sliding_window: got \"false\", expected true or false"},
+        {"qwen2-7b", "\"use_sliding_window\": false", "\"use_sliding_window\": 1",
+         "config.json:24:25: use_sliding_window: got \"1\", expected true or false"},
+        {"mistral-7b-v0.2", "\"sliding_window\": null", "\"sliding_window\": 0",
+         "config.json:19:21: sliding_window: got 0, but sliding-window attention is not supported, expected null"},
+        {"mistral-7b-v0.2", "\"sliding_window\": null", "\"sliding_window\": false",
+         "config.json:19:21: sliding_window: got false, but sliding-window attention is not supported, expected null"},
+    };
+    for (const Edit& e : edits)
+        EXPECT_EQ(message_of(edited(e.file, e.from, e.to)), e.expected) << e.file << ": " << e.to;
+}
+
 TEST(HfConfig, WhatIsNotJsonIsRefusedWithItsPlace) {
     const std::string deep(17, '[');
+    std::string objects;
+    for (int i = 0; i < 17; ++i) objects += "{\"a\":";
     const struct {
         std::string text, expected;
     } cases[] = {
@@ -271,6 +464,31 @@ TEST(HfConfig, WhatIsNotJsonIsRefusedWithItsPlace) {
         {std::string("{}\0", 3), "config.json:1:3: not valid JSON: got byte 0x00"},
         {"{\"a\": 1,\n \"b\": 2,\n \"a\": 3}", "config.json:3:2: key \"a\" is given twice, first in line 1"},
         {deep, "config.json:1:17: nested deeper than the limit of 16 levels"},
+        {std::string(100000, '['), "config.json:1:17: nested deeper than the limit of 16 levels"},
+        {objects, "config.json:1:81: nested deeper than the limit of 16 levels"},
+        {"{\"a\": \"\xed\xa0\x80\"}",
+         "config.json:1:9: not valid JSON: while parsing value - invalid string: ill-formed UTF-8 byte"},
+        {"{\"a\": \"\\ud800\"}",
+         "config.json:1:14: not valid JSON: while parsing value - invalid string: surrogate U+D800..U+DBFF must be "
+         "followed by U+DC00..U+DFFF"},
+        {"{\"a\": \"\xe0\x80\xaf\"}",
+         "config.json:1:9: not valid JSON: while parsing value - invalid string: ill-formed UTF-8 byte"},
+        {"\xff\xfe{", "config.json:1:1: not valid JSON: while parsing value - invalid literal"},
+        {"{\"a\": {\"b\": 1, \"\\u0062\": 2}}", "config.json:1:16: key \"b\" is given twice, first in line 1"},
+        {"{a: 1}", "config.json:1:2: not valid JSON: while parsing object key - invalid literal"},
+        {"{'a': 1}", "config.json:1:2: not valid JSON: while parsing object key - invalid literal"},
+        {"{\"a\": 1 // layers\n}", "config.json:1:9: not valid JSON: while parsing object - invalid literal"},
+        {"{\"a\": Infinity}", "config.json:1:7: not valid JSON: while parsing value - invalid literal"},
+        {"{\"a\": -}",
+         "config.json:1:8: not valid JSON: while parsing value - invalid number; expected digit after '-'"},
+        {"{\"a\": 0x10}", "config.json:1:11: not valid JSON: while parsing object - invalid literal"},
+        {"{\"a\": 01}",
+         "config.json:1:9: not valid JSON: while parsing object - unexpected number literal; expected '}'"},
+        {"{\"a\": \"b\nc\"}",
+         "config.json:1:9: not valid JSON: while parsing value - invalid string: control character U+000A (LF) must be "
+         "escaped to \\u000A or \\n"},
+        {"\"llama\"", "config.json:1:1: got no object, expected the object of a Hugging Face config"},
+        {"model_type: llama\n", "config.json:1:1: not valid JSON: while parsing value - invalid literal"},
         {std::string((1 << 20) + 1, ' '), "config.json: larger than the limit of 1048576 bytes"},
     };
     for (const auto& c : cases) EXPECT_EQ(message_of(c.text), c.expected) << c.text.substr(0, 60);

@@ -47,15 +47,16 @@ TEST(YamlTree, AcceptsWindowsLineEndsAndUtf8) {
 TEST(YamlTree, RefusesWhatIsNotOneTextDocument) {
     EXPECT_EQ(error_of(""), "t.yaml: empty file, expected a mapping");
     EXPECT_EQ(error_of("# only a comment\n"), "t.yaml: empty file, expected a mapping");
-    EXPECT_EQ(error_of(std::string_view("a: 1\0", 5)), "t.yaml:1:5: got byte 0x00, expected UTF-8 text");
+    EXPECT_EQ(error_of(std::string_view("a: 1\0", 5)),
+              "t.yaml:1:5: got byte 0x00, expected UTF-8 text without control characters");
     EXPECT_EQ(error_of("\x7f"
                        "ELF\x02\x01"),
-              "t.yaml:1:5: got byte 0x02, expected UTF-8 text");
+              "t.yaml:1:1: got byte 0x7f, expected UTF-8 text without control characters");
     EXPECT_EQ(error_of("\xff\xfe"
                        "a"),
-              "t.yaml:1:1: got byte 0xff, expected UTF-8 text");
-    EXPECT_EQ(error_of("a: \xc0\x80"), "t.yaml:1:4: got byte 0xc0, expected UTF-8 text");
-    EXPECT_EQ(error_of("a: \xe2\x82"), "t.yaml:1:4: got byte 0xe2, expected UTF-8 text");
+              "t.yaml:1:1: got byte 0xff, expected UTF-8 text without control characters");
+    EXPECT_EQ(error_of("a: \xc0\x80"), "t.yaml:1:4: got byte 0xc0, expected UTF-8 text without control characters");
+    EXPECT_EQ(error_of("a: \xe2\x82"), "t.yaml:1:4: got byte 0xe2, expected UTF-8 text without control characters");
     EXPECT_EQ(error_of("a:\n \tb: 1\n"), "t.yaml:2:2: got a tab in the indentation, expected spaces");
     EXPECT_EQ(error_of("a: 1\n---\nb: 2\n"),
               "t.yaml:2:1: a second document starts here, expected one document per file");

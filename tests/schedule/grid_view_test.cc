@@ -17,7 +17,7 @@ namespace sluice {
 namespace {
 
 Schedule parse(std::string_view lines) {
-    return parse_schedule(std::string("sluice-schedule 1\n").append(lines), "test");
+    return parse_schedule(std::string("sluice-schedule 1\n").append(lines).append("\nend"), "test");
 }
 
 Diagnostic problem(std::uint32_t op, std::string message) {

@@ -35,8 +35,11 @@ TEST(ScheduleBinary, RoundTripsEverySchedule) {
 TEST(ScheduleBinary, RefusesEveryTruncationAndAnyTail) {
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
         const std::string bytes = to_binary(random_schedule(seed));
-        for (std::size_t length = 0; length < bytes.size(); ++length)
-            ASSERT_NE(error_of(std::string_view(bytes).substr(0, length)), "no error") << seed << " " << length;
+        for (std::size_t length = 0; length < bytes.size(); ++length) {
+            const std::string message = error_of(std::string_view(bytes).substr(0, length));
+            ASSERT_TRUE(message.starts_with("a.sched: byte ")) << seed << " " << length << " " << message;
+            ASSERT_EQ(message.find('\n'), std::string::npos) << seed << " " << length;
+        }
         ASSERT_NE(error_of(bytes + '\0'), "no error");
     }
 }

@@ -7,14 +7,17 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "random_schedule.h"
+#include "tests/support/golden_file.h"
 
 namespace sluice {
 namespace {
 
-constexpr std::string_view kHeader = "sluice-schedule 1\n";
-
-std::string with_header(std::string_view lines) { return std::string(kHeader).append(lines); }
+// A whole file of these lines.
+std::string whole(std::string_view lines) {
+    return std::string("sluice-schedule 1\n").append(lines).append(lines.empty() ? "end\n" : "\nend\n");
+}
 
 std::string error_of(std::string_view text) {
     try {
@@ -42,7 +45,7 @@ TEST(ScheduleText, OneOpIsALineThatParsesBack) {
         schedule.ops.resize(1);
         const std::string line = to_text(schedule.ops[0]);
         EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 0);
-        EXPECT_EQ(parse_schedule(with_header(line), "").ops, schedule.ops) << line;
+        EXPECT_EQ(parse_schedule(whole(line), "").ops, schedule.ops) << line;
     }
 }
 
@@ -73,13 +76,13 @@ TEST(ScheduleText, AcceptsWhatPeopleType) {
          "op 0 r0 compute | after 5 | write b0[0] b1[2..3] read b2[1] | optimizer sub 2 part 1"},
     };
     for (const Case& c : cases)
-        EXPECT_EQ(to_text(parse_schedule(with_header(c.typed), "a.txt")), with_header(c.printed) + "\n") << c.typed;
+        EXPECT_EQ(to_text(parse_schedule(whole(c.typed), "a.txt")), whole(c.printed)) << c.typed;
 }
 
 TEST(ScheduleText, BufferWithoutBlocksMeansAllOfThem) {
-    const Schedule s = parse_schedule(with_header("buffer b0 r0 device kv 3 B blocks 1 B 1 B 1 B\n"
-                                                  "buffer b1 r0 host staging 3 B @7 B persistent\n"
-                                                  "op 0 r0 compute | read b0 b1"),
+    const Schedule s = parse_schedule(whole("buffer b0 r0 device kv 3 B blocks 1 B 1 B 1 B\n"
+                                            "buffer b1 r0 host staging 3 B @7 B persistent\n"
+                                            "op 0 r0 compute | read b0 b1"),
                                       "");
     EXPECT_EQ(s.buffers[0].blocks.size(), 3U);
     EXPECT_EQ(s.buffers[1].offset, 7_B);
@@ -94,7 +97,8 @@ struct Malformed {
 };
 
 const Malformed kMalformed[] = {
-    {"buffr b0 r0", "1: unknown line, got 'buffr', expected op, buffer, group, rank or host, did you mean 'buffer'?"},
+    {"buffr b0 r0",
+     "1: unknown line, got 'buffr', expected op, buffer, group, rank, host or end, did you mean 'buffer'?"},
     {"op 1 r0 compute", "4: op lines are numbered from 0 in order, got '1', expected 0"},
     {"buffer b3 r0 device kv 1 B", "8: buffer lines are numbered from 0 in order, got 'b3', expected b0"},
     {"host h0 2 GB", "11: unknown unit of bytes, got 'GB', expected TiB, GiB, MiB, KiB or B, did you mean 'GiB'?"},
@@ -142,7 +146,7 @@ const Malformed kMalformed[] = {
 
 TEST(ScheduleText, NamesThePlaceAndWhatWasExpected) {
     for (const Malformed& c : kMalformed)
-        EXPECT_EQ(error_of(with_header(c.lines)), fmt::format("a.txt:2:{}", c.message)) << c.lines;
+        EXPECT_EQ(error_of(whole(c.lines)), fmt::format("a.txt:2:{}", c.message)) << c.lines;
 }
 
 TEST(ScheduleText, RefusesWhatIsNoSchedule) {
@@ -155,6 +159,13 @@ TEST(ScheduleText, RefusesWhatIsNoSchedule) {
          "a.txt:2:1: not a schedule, got end of line, expected 'sluice-schedule 1' on the first line"},
         {"# yes\nhost h0 1 B", "a.txt:2:1: not a schedule, got 'host', expected 'sluice-schedule 1' on the first line"},
         {"sluice-schedule 2", "a.txt:1:17: unknown version, got '2', expected 1"},
+        {"sluice-schedule 1\nhost h0 1 B\n",
+         "a.txt:3:1: the file is cut short, got end of file, expected 'end' on the last line"},
+        {"sluice-schedule 1", "a.txt:2:1: the file is cut short, got end of file, expected 'end' on the last line"},
+        {"sluice-schedule 1\nen",
+         "a.txt:2:1: unknown line, got 'en', expected op, buffer, group, rank, host or end, did you mean 'end'?"},
+        {"sluice-schedule 1\nend 5", "a.txt:2:5: unexpected text, got '5', expected end of line"},
+        {"sluice-schedule 1\nend\n\nend", "a.txt:4:1: text after the 'end' line, got 'end', expected comments only"},
         {std::string("sluice-schedule 1\n\0\n", 20), "a.txt:2:1: unexpected text, got '\\x00', expected end of line"},
         {std::string(100, 'x'), "a.txt:1:1: not a schedule, got '" + std::string(40, 'x') +
                                     "...', expected 'sluice-schedule 1' on the first line"},
@@ -163,9 +174,25 @@ TEST(ScheduleText, RefusesWhatIsNoSchedule) {
 }
 
 TEST(ScheduleText, RefusesEndlessLines) {
-    const std::string text = with_header("group g0" + std::string((1 << 20) - 8, ' '));
-    EXPECT_EQ(error_of(text), "no error");
-    EXPECT_EQ(error_of(text + "  "), "a.txt:2:1048577: line too long, got end of line, expected at most 1048576 bytes");
+    const std::string line = "group g0" + std::string((1 << 20) - 8, ' ');
+    EXPECT_EQ(error_of(whole(line)), "no error");
+    EXPECT_EQ(error_of(whole(line + "  ")),
+              "a.txt:2:1048577: line too long, got end of line, expected at most 1048576 bytes");
+}
+
+// Cut at every byte before the end of 'end': refused in one line. What comes after is comments and blanks.
+TEST(ScheduleText, RefusesEveryTruncation) {
+    for (const char* name : {"two_stages", "multiplexed", "offload"}) {
+        const std::string typed = read_file(golden_path(std::string("schedules/") + name + ".txt"), 1_MiB);
+        for (const std::string& text : {typed, to_text(parse_schedule(typed, name))}) {
+            const std::size_t end = text.rfind("\nend") + 4;
+            for (std::size_t length = 0; length < text.size(); ++length) {
+                const std::string message = error_of(text.substr(0, length));
+                ASSERT_EQ(message.starts_with("a.txt:"), length < end) << name << " " << length << " " << message;
+                ASSERT_EQ(message.find('\n'), std::string::npos) << name << " " << length;
+            }
+        }
+    }
 }
 
 }  // namespace

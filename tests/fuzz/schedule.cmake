@@ -1,2 +1,0 @@
-sluice_fuzz(schedule_text_fuzz tests/golden/schedules LIBRARIES sluice_schedule sluice_base)
-sluice_fuzz(schedule_binary_fuzz tests/golden/schedules_binary LIBRARIES sluice_schedule sluice_base)

@@ -1,1 +1,0 @@
-sluice_fuzz(trace_fuzz tests/golden/traces LIBRARIES sluice_traces)
