@@ -97,7 +97,7 @@ void read_pp(const YamlField& field, const Architecture& model, Policy& policy) 
 }
 
 void read_dp(const YamlField& field, std::int64_t batch, Policy& policy) {
-    policy.automatic.dp = is_auto(field);
+    policy.automatic.dp = is_auto_count(field);
     if (policy.automatic.dp) return;
     policy.dp = read_count(field, kMostRanks);
     if (batch % policy.dp != 0)
