@@ -19,8 +19,11 @@ void require(bool condition, std::string_view promise) {
 void check_accepted(const sluice::Scenario& s) {
     const sluice::Policy& p = s.policy;
     require(s.sequence.value >= 1 && s.sequence.value <= (std::int64_t{1} << 30), "the sequence is within limits");
-    require(p.sp >= 1 && p.pp >= 1 && p.n >= 1, "degrees are positive");
-    require(p.sp * p.pp == s.cluster.gpus(), "all GPUs are used");
+    require(p.sp >= 1 && p.pp >= 1 && p.dp >= 1 && p.n >= 1, "degrees are positive");
+    const std::int64_t ranks = p.sp * p.pp * p.dp, gpus = s.cluster.gpus();
+    const bool open = p.automatic.sp || p.automatic.pp || p.automatic.dp;
+    require(open ? gpus % ranks == 0 : ranks == gpus, "all GPUs are used");
+    require(s.batch % p.dp == 0, "every replica has whole sequences");
     require(s.model.heads % p.sp == 0 && s.model.kv_heads % p.sp == 0, "sp divides the heads");
     require(p.pp <= s.model.layers, "a stage has a layer");
     require(p.partition.alignment.value % p.sp == 0, "sp divides the alignment");
