@@ -42,7 +42,7 @@ constexpr Choice<PlacementName> kPlacements[] = {{"none", PlacementName::kNone},
                                                  {"recompute", PlacementName::kRecompute},
                                                  {"three-way", PlacementName::kThreeWay}};
 constexpr std::string_view kListForm = "auto or {list: [TOKENS, ...]}";
-constexpr std::string_view kRatioForm = "{ratio: 0 ... 1}";
+constexpr std::string_view kRatioForm = "auto or {ratio: 0 ... 1}";
 
 std::string_view unit_of(Tokens tokens) { return tokens.value == 1 ? "token" : "tokens"; }
 
