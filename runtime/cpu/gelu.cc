@@ -34,7 +34,7 @@ void map(ConstMatrixView x, MatrixView y, Function f) {
     for (std::int64_t t = 0; t < x.rows; ++t) {
         const float* in = x.row(t);
         float* out = y.row(t);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
         for (std::int64_t c = 0; c < x.columns; ++c) out[c] = f(in[c]);
     }
 }
@@ -44,7 +44,7 @@ void chain(ConstMatrixView dy, ConstMatrixView x, MatrixView dx, Slope slope) {
     for (std::int64_t t = 0; t < x.rows; ++t) {
         const float *d = dy.row(t), *in = x.row(t);
         float* out = dx.row(t);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
         for (std::int64_t c = 0; c < x.columns; ++c) out[c] = d[c] * slope(in[c]);
     }
 }

@@ -16,8 +16,8 @@ enum class Store : std::uint8_t {
 };
 
 // C = scale * op(A) op(B), or C += that. op(A) is (m, k), op(B) (k, n), C (m, n); A and B are given as they are stored.
-// k = 0 gives zeros. No operand may overlap C. Every extent and stride is below 2^31 (a limit of OpenBLAS), the number
-// of elements is not.
+// k = 0 gives zeros. No operand may overlap C. Every extent and stride is below 2^31 (BLAS), the number of elements
+// need not be: operands that span more than 2 GiB are multiplied in several calls.
 //
 // A linear layer Y = X W^T, with W (out, in) as Llama and NeoX store it:
 //   gemm(kNo, X, kYes, W, Y), then backward dX = gemm(kNo, dY, kNo, W), dW += gemm(kYes, dY, kNo, X).

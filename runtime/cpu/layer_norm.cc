@@ -40,7 +40,7 @@ void layer_norm_forward(ConstMatrixView x, const LayerNormParameters& p, MatrixV
         const float* in = x.row(t);
         float* out = y.row(t);
         const RowStatistics s = statistics_of(in, x.columns, p.epsilon);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
         for (std::int64_t c = 0; c < x.columns; ++c) out[c] = w[c] * ((in[c] - s.mean) * s.reciprocal) + b[c];
         statistics.mean[static_cast<std::size_t>(t)] = s.mean;
         statistics.reciprocal[static_cast<std::size_t>(t)] = s.reciprocal;
@@ -67,11 +67,11 @@ void layer_norm_backward(const LayerNormBackward& in, MatrixView dx, std::span<f
             lane_sum<float>(columns, [=](std::int64_t c) { return w[c] * dy[c] * ((x[c] - m) * r); }) / count;
         const auto gradient = [=](std::int64_t c) { return r * (w[c] * dy[c] - mean_g - (x[c] - m) * r * mean_gn); };
         if (in.passed.data == nullptr) {
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
             for (std::int64_t c = 0; c < columns; ++c) out[c] = gradient(c);
         } else {
             const float* passed = in.passed.row(t);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
             for (std::int64_t c = 0; c < columns; ++c) out[c] = passed[c] + gradient(c);
         }
     }

@@ -9,7 +9,7 @@ void residual_add(ConstMatrixView a, ConstMatrixView b, MatrixView sum) {
     for (std::int64_t t = 0; t < a.rows; ++t) {
         const float *x = a.row(t), *y = b.row(t);
         float* out = sum.row(t);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
         for (std::int64_t c = 0; c < a.columns; ++c) out[c] = x[c] + y[c];
     }
 }

@@ -18,7 +18,7 @@ void rms_norm_forward(ConstMatrixView x, std::span<const float> weight, float ep
         float* out = y.row(t);
         const float squares = lane_sum<float>(x.columns, [in](std::int64_t c) { return in[c] * in[c]; });
         const float r = 1.0F / std::sqrt(squares / static_cast<float>(x.columns) + epsilon);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
         for (std::int64_t c = 0; c < x.columns; ++c) out[c] = w[c] * (in[c] * r);
         reciprocal[static_cast<std::size_t>(t)] = r;
     }
@@ -43,11 +43,11 @@ void rms_norm_backward(const RmsNormBackward& in, MatrixView dx, std::span<float
         const float mean = dot / static_cast<float>(columns);
         const auto gradient = [=](std::int64_t c) { return r * (w[c] * dy[c] - x[c] * r * mean); };
         if (in.passed.data == nullptr) {
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
             for (std::int64_t c = 0; c < columns; ++c) out[c] = gradient(c);
         } else {
             const float* passed = in.passed.row(t);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
             for (std::int64_t c = 0; c < columns; ++c) out[c] = passed[c] + gradient(c);
         }
     }

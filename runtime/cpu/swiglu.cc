@@ -15,7 +15,7 @@ void swiglu_forward(ConstMatrixView gate, ConstMatrixView up, MatrixView y) {
     for (std::int64_t t = 0; t < gate.rows; ++t) {
         const float *g = gate.row(t), *u = up.row(t);
         float* out = y.row(t);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
         for (std::int64_t c = 0; c < gate.columns; ++c) out[c] = g[c] * sigmoid(g[c]) * u[c];
     }
 }
@@ -27,7 +27,7 @@ void swiglu_backward(const SwigluBackward& in, MatrixView dgate, MatrixView dup)
     for (std::int64_t t = 0; t < in.gate.rows; ++t) {
         const float *dy = in.dy.row(t), *gate = in.gate.row(t), *up = in.up.row(t);
         float *to_gate = dgate.row(t), *to_up = dup.row(t);
-#pragma GCC ivdep  // in place or apart, never shifted
+#pragma omp simd  // in place or apart, never shifted
         for (std::int64_t c = 0; c < in.gate.columns; ++c) {
             const float g = gate[c], u = up[c], d = dy[c], s = sigmoid(g);
             to_gate[c] = d * u * s * (1.0F + g * (1.0F - s));

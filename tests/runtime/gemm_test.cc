@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -71,6 +72,30 @@ TEST(Gemm, SameBitsFromThreadsAtOnce) {
         });
     for (std::thread& t : threads) t.join();
     EXPECT_EQ(differing, std::vector<int>(4, 0));
+}
+
+// Where a tensor lies in an arena must not show: runs with and without offload are compared bit by bit.
+TEST(Gemm, SameBitsAtEveryAlignment) {
+    for (const Case& s : kCases)
+        for (const Transpose ta : {Transpose::kNo, Transpose::kYes})
+            for (const Transpose tb : {Transpose::kNo, Transpose::kYes}) {
+                const std::vector<float> values = random_floats(static_cast<std::size_t>(s.k * (s.m + s.n) + 1), 1);
+                std::vector<std::uint32_t> first;
+                for (std::int64_t shift = 0; shift < 16; shift += 3) {
+                    std::vector<float> space = poisoned(values.size() + static_cast<std::size_t>(s.m * s.n) + 64);
+                    float *a = space.data() + shift, *b = a + s.m * s.k + shift % 5, *c = b + s.k * s.n + shift % 7;
+                    std::copy_n(values.data(), s.m * s.k, a);
+                    std::copy_n(values.data() + s.m * s.k, s.k * s.n, b);
+                    const ConstMatrixView av =
+                        ta == Transpose::kYes ? ConstMatrixView(a, s.k, s.m) : ConstMatrixView(a, s.m, s.k);
+                    const ConstMatrixView bv =
+                        tb == Transpose::kYes ? ConstMatrixView(b, s.n, s.k) : ConstMatrixView(b, s.k, s.n);
+                    gemm(ta, av, tb, bv, MatrixView(c, s.m, s.n));
+                    const auto got = bits(std::vector<float>(c, c + s.m * s.n));
+                    if (shift == 0) first = got;
+                    ASSERT_EQ(got, first) << s.m << " " << s.n << " " << s.k << " shifted by " << shift;
+                }
+            }
 }
 
 TEST(Gemm, RefusesShapesThatDoNotAgree) {
