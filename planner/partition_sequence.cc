@@ -32,26 +32,53 @@ Cost cost_of(const Scenario& s) {
     return [&s](Subsequence sub) { return layer_forward_flops(s, sub, s.policy.partition.count).value; };
 }
 
-// The end in [begin + 1, last] at which the cost of [begin, end) comes nearest to `target`.
-std::int64_t end_for(const Cost& cost, std::int64_t begin, std::int64_t last, double target) {
-    std::int64_t low = begin + 1, high = last;
+// The first end in [begin + 1, last] at which the cost of [begin, end) reaches `target`, or `last`. Looks around
+// `guess` first: of targets that differ little the ends do, too.
+std::int64_t end_for(const Cost& cost, std::int64_t begin, std::int64_t last, double target, std::int64_t guess) {
+    const auto reaches = [&](std::int64_t end) {
+        return end == last || !(cost({Tokens{begin}, Tokens{end - begin}}) < target);
+    };
+    guess = std::clamp(guess, begin + 1, last);
+    std::int64_t low = begin + 1, high = last;  // the end is in [low, high]
+    if (reaches(guess)) {
+        high = guess;
+        for (std::int64_t step = 1; low < high - step; step *= 4) {
+            if (!reaches(high - step)) {
+                low = high - step + 1;
+                break;
+            }
+            high -= step;
+        }
+    } else {
+        low = guess + 1;
+        for (std::int64_t step = 1; low + step < high; step *= 4) {
+            if (reaches(low + step)) {
+                high = low + step;
+                break;
+            }
+            low += step + 1;
+        }
+    }
     while (low < high) {
         const std::int64_t middle = low + (high - low) / 2;
-        if (cost({Tokens{begin}, Tokens{middle - begin}}) < target)
-            low = middle + 1;
-        else
+        if (reaches(middle))
             high = middle;
+        else
+            low = middle + 1;
     }
     return low;
 }
 
-// Cuts of cost `target` each, first to last; the last one is stretched to the end whatever it costs.
-std::vector<std::int64_t> ends_for(const Cost& cost, std::int64_t tokens, std::int64_t n, double target) {
+// Cuts of cost `target` each, first to last; the last one is stretched to the end whatever it costs. `lengths`: of the
+// cuts for another target, as guesses; then of these.
+std::vector<std::int64_t> ends_for(const Cost& cost, std::int64_t tokens, double target,
+                                   std::vector<std::int64_t>& lengths) {
     std::vector<std::int64_t> ends;
     std::int64_t begin = 0;
-    for (std::int64_t i = 0; i + 1 < n; ++i) {
-        begin = begin < tokens ? end_for(cost, begin, tokens, target) : tokens;
-        ends.push_back(begin);
+    for (std::size_t i = 0; i + 1 < lengths.size(); ++i) {
+        const std::int64_t end = begin < tokens ? end_for(cost, begin, tokens, target, begin + lengths[i]) : tokens;
+        lengths[i] = end - begin;
+        ends.push_back(begin = end);
     }
     ends.push_back(tokens);
     return ends;
@@ -60,14 +87,15 @@ std::vector<std::int64_t> ends_for(const Cost& cost, std::int64_t tokens, std::i
 // The target at which the last cut costs what the others do.
 std::vector<std::int64_t> equal_cost_ends(const Cost& cost, std::int64_t tokens, std::int64_t n) {
     double low = 0, high = cost({Tokens{0}, Tokens{tokens}});
+    std::vector<std::int64_t> lengths(static_cast<std::size_t>(n), tokens / n);
     for (int step = 0; step < 48 && high - low > 1e-7 * high; ++step) {
         const double target = (low + high) / 2;
-        const std::vector<std::int64_t> ends = ends_for(cost, tokens, n, target);
+        const std::vector<std::int64_t> ends = ends_for(cost, tokens, target, lengths);
         const std::int64_t begin = n > 1 ? ends[ends.size() - 2] : 0;
         const double rest = begin < tokens ? cost({Tokens{begin}, Tokens{tokens - begin}}) : 0;
         (rest > target ? low : high) = target;
     }
-    return ends_for(cost, tokens, n, high);
+    return ends_for(cost, tokens, high, lengths);
 }
 
 // Moves every end to the nearest multiple of `step`, keeping every length at least `step`.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <set>
 
 #include "base/error.h"
 #include "base/format_units.h"
 #include "planner/folded_step.h"
+#include "planner/for_each_index.h"
 #include "planner/lower.h"
 #include "planner/partition_sequence.h"
 #include "planner/split_layers.h"
@@ -163,51 +165,130 @@ std::string slower_reason(Seconds candidate, std::string_view how, Seconds best)
                        100 * (candidate / best - 1));
 }
 
-// Places candidates from the lowest bound up, until no bound can beat the finalists.
-void place_finalists(std::vector<Candidate*> by_bound, const SearchOptions& options) {
-    std::vector<Candidate*> placed;  // feasible, by estimate
-    const auto full = [&] { return placed.size() >= options.finalists; };
+// Reports what is done of one round, from any thread, one at a time.
+class Progress {
+public:
+    Progress(const SearchOptions& options, double all) : options_(options), all_(all) {}
+
+    void done(std::string_view what, double work) {
+        const std::lock_guard lock(mutex_);
+        done_ += work;
+        if (options_.progress) options_.progress(what, std::min(done_ / all_, 1.0));
+    }
+
+private:
+    const SearchOptions& options_;
+    double all_, done_ = 0;
+    std::mutex mutex_;
+};
+
+// What a candidate costs to look at: ops of its folded step, about. Placing one takes so many times what its bound
+// does.
+double work_of(const Candidate& c) {
+    const Policy& p = c.scenario.policy;
+    const std::int64_t rows = p.granularity == Granularity::kLayer ? c.scenario.model.layers : p.pp;
+    return static_cast<double>(p.n * rows * c.scenario.sequences_of_replica());
+}
+constexpr double kPlacingToBound = 6;
+
+// A candidate that was placed.
+struct Outcome {
+    bool done = false;
+    std::string refusal;  // why it does not fit, or ""
+    Seconds estimate{};
+    std::string consists;  // of what, one line
+};
+
+Outcome place_one(const Candidate& candidate) {
+    const PlannedStep step = plan_step(candidate.scenario);
+    if (!step.feasible()) return {true, step.reasons.front(), {}, ""};
+    return {true, "", step.estimate, step.plan.notes.empty() ? "copies hidden" : step.plan.notes.front()};
+}
+
+// The best estimates so far, ascending: of as many as there are finalists.
+class Best {
+public:
+    explicit Best(std::size_t finalists) : finalists_(finalists) {}
+
+    void add(const Outcome& outcome) {
+        if (!outcome.refusal.empty()) return;
+        times_.insert(std::ranges::upper_bound(times_, outcome.estimate), outcome.estimate);
+        if (times_.size() > finalists_) times_.pop_back();
+    }
+    // Can no step of this bound come among them?
+    bool excludes(Seconds bound) const { return times_.size() == finalists_ && bound >= times_.back(); }
+    Seconds best() const { return times_.front(); }
+
+private:
+    std::size_t finalists_;
+    std::vector<Seconds> times_;
+};
+
+// Places candidates from the lowest bound up, until no bound can beat the finalists. Workers may place some that one
+// worker would not have come to; these are not looked at, so that the result does not depend on their number.
+std::vector<Outcome> outcomes_of(const std::vector<Candidate*>& by_bound, const SearchOptions& options,
+                                 Progress& progress) {
+    std::vector<Outcome> outcomes(by_bound.size());
+    std::mutex mutex;  // of outcomes
+    // By what is known of those before it: never more than one worker would know.
+    const auto excluded = [&](std::size_t k) {
+        const std::lock_guard lock(mutex);
+        Best best(options.finalists);
+        for (std::size_t j = 0; j < k; ++j)
+            if (outcomes[j].done) best.add(outcomes[j]);
+        return best.excludes(by_bound[k]->bound);
+    };
+    for_each_index(by_bound.size(), options.workers, [&](std::size_t k) {
+        if (excluded(k)) return false;
+        Outcome outcome = place_one(*by_bound[k]);
+        progress.done(by_bound[k]->label(), kPlacingToBound * work_of(*by_bound[k]));
+        const std::lock_guard lock(mutex);
+        outcomes[k] = std::move(outcome);
+        return true;
+    });
+    return outcomes;
+}
+
+void place_finalists(const std::vector<Candidate*>& by_bound, const SearchOptions& options, Progress& progress) {
+    const std::vector<Outcome> outcomes = outcomes_of(by_bound, options, progress);
+    Best best(options.finalists);
+    std::vector<Candidate*> placed, passed_over;  // feasible; not placed
     for (std::size_t k = 0; k < by_bound.size(); ++k) {
         Candidate& candidate = *by_bound[k];
-        if (full() && candidate.bound >= placed[options.finalists - 1]->estimate) {
-            candidate.verdict = Verdict::kSlower;
-            candidate.reason = slower_reason(candidate.bound, "at least", placed.front()->estimate);
+        if (best.excludes(candidate.bound)) {
+            passed_over.push_back(&candidate);
             continue;
         }
-        if (options.progress)
-            options.progress(candidate.label(), static_cast<double>(k) / static_cast<double>(by_bound.size()));
-        const PlannedStep step = plan_step(candidate.scenario);
-        if (!step.feasible()) {
-            candidate.verdict = Verdict::kInfeasible;
-            candidate.reason = step.reasons.front();
-            continue;
-        }
-        candidate.verdict = Verdict::kFinalist;
-        candidate.estimate = step.estimate;
-        candidate.reason = step.plan.notes.empty() ? "copies hidden" : step.plan.notes.front();
-        const auto at = std::find_if(placed.begin(), placed.end(),
-                                     [&](const Candidate* other) { return candidate.estimate < other->estimate; });
-        placed.insert(at, &candidate);
+        SLUICE_CHECK(outcomes[k].done, "workers pass over nothing that one worker would place");
+        best.add(outcomes[k]);
+        const bool fits = outcomes[k].refusal.empty();
+        candidate.verdict = fits ? Verdict::kFinalist : Verdict::kInfeasible;
+        candidate.reason = fits ? outcomes[k].consists : outcomes[k].refusal;
+        candidate.estimate = outcomes[k].estimate;
+        if (fits) placed.push_back(&candidate);
     }
-    for (std::size_t k = options.finalists; k < placed.size(); ++k) {
-        placed[k]->verdict = Verdict::kSlower;
-        placed[k]->reason = slower_reason(placed[k]->estimate, "takes", placed.front()->estimate);
-    }
+    const auto slower = [&](Candidate& candidate, Seconds time, std::string_view how) {
+        candidate.verdict = Verdict::kSlower;
+        candidate.reason = slower_reason(time, how, best.best());
+    };
+    std::ranges::stable_sort(placed, {}, [](const Candidate* c) { return c->estimate; });
+    for (Candidate* candidate : passed_over) slower(*candidate, candidate->bound, "at least");
+    for (std::size_t k = options.finalists; k < placed.size(); ++k) slower(*placed[k], placed[k]->estimate, "takes");
 }
 
 void evaluate(std::vector<Candidate>& candidates, const SearchOptions& options) {
     std::vector<Candidate*> by_bound;
-    for (std::size_t k = 0; k < candidates.size(); ++k) {
-        Candidate& candidate = candidates[k];
-        if (!candidate.reason.empty()) continue;
-        if (options.progress)
-            options.progress("bounds", static_cast<double>(k) / static_cast<double>(candidates.size()));
-        candidate.bound = bound_of(candidate.scenario);
-        by_bound.push_back(&candidate);
-    }
-    std::stable_sort(by_bound.begin(), by_bound.end(),
-                     [](const Candidate* a, const Candidate* b) { return a->bound < b->bound; });
-    place_finalists(std::move(by_bound), options);
+    double work = 0;
+    for (Candidate& candidate : candidates)
+        if (candidate.reason.empty()) by_bound.push_back(&candidate), work += work_of(candidate);
+    Progress progress(options, work * (1 + kPlacingToBound));
+    for_each_index(by_bound.size(), options.workers, [&](std::size_t k) {
+        by_bound[k]->bound = bound_of(by_bound[k]->scenario);
+        progress.done("bounds", work_of(*by_bound[k]));
+        return true;
+    });
+    std::ranges::stable_sort(by_bound, {}, [](const Candidate* c) { return c->bound; });
+    place_finalists(by_bound, options, progress);
 }
 
 void add_recomputing(std::vector<Candidate>& candidates) {

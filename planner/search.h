@@ -16,8 +16,11 @@
 namespace sluice {
 
 struct SearchOptions {
-    std::size_t finalists = 3;                                             // feasible candidates to return as such
-    std::function<void(std::string_view what, double fraction)> progress;  // may be empty
+    std::size_t finalists = 3;  // feasible candidates to return as such
+    std::size_t workers = 0;    // threads; 0: as many as the machine has. The result does not depend on them
+    // May be empty. What is being done, and how much of the round is done, were all of its candidates to be placed: at
+    // most so much. Called from any thread, one call at a time.
+    std::function<void(std::string_view what, double fraction)> progress;
 };
 
 std::string_view name(PartitionKind);      // flops cost equal list
@@ -45,6 +48,7 @@ struct Candidate {
 //
 // N: mean lengths S/N from 2 Ki to 16 Ki tokens (SPPO section 6.1), in steps of at most a factor of 1.5; shorter and
 // longer ones only when none of these fits. sp x pp x dp is always the whole cluster; dp divides the batch.
+// Its threads have ended when it returns: simulations may be forked then.
 std::vector<Candidate> search(const Scenario&, const SearchOptions& = {});
 
 // What search() looks at, with every choice made and unpriced: the candidates it prefers, then those it takes only when

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "models/collective_cost.h"
@@ -58,6 +59,47 @@ Seconds collective_op_time(const Collective& work, const FoldedStep& step, const
     return latency + (alone - latency) * rings;
 }
 
+// Times of compute ops: stages do the same work on the same subsequence, which is priced once.
+class ComputeTimes {
+public:
+    explicit ComputeTimes(const Calibration& calibration) : calibration_(calibration) {}
+
+    Seconds of(const Compute& work) {
+        std::vector<Known>& alike = known_[key(work)];
+        for (const Known& known : alike)
+            if (*known.work == work) return known.time;
+        alike.push_back({&work, compute_time(work, calibration_)});
+        return alike.back().time;
+    }
+
+private:
+    struct Known {
+        const Compute* work;
+        Seconds time;
+    };
+
+    static std::uint64_t key(const Compute& work) {
+        std::uint64_t hash = work.kernels.size();
+        const auto mix = [&](auto... values) {
+            ((hash = (hash ^ static_cast<std::uint64_t>(values)) * 0x9E3779B97F4A7C15U), ...);
+        };
+        struct Mix {
+            decltype(mix)& add;
+            void operator()(const Gemm& g) const { add(g.m, g.n, g.k); }
+            void operator()(const Attention& a) const { add(a.queries, a.keys, a.heads); }
+            void operator()(const Pointwise& p) const { add(p.traffic.value); }
+        };
+        for (const Kernel& kernel : work.kernels) {
+            mix(kernel.count);
+            std::visit(Mix{mix}, kernel.shape);
+        }
+        return hash;
+    }
+
+    const Calibration& calibration_;
+    std::unordered_map<std::uint64_t, std::vector<Known>> known_;  // never walked
+};
+
 // Walks every rank's program op by op; a rank waits at a match until its partners are there.
 class Walk {
 public:
@@ -70,7 +112,8 @@ public:
           start_(matches_.size()),
           programs_(step.schedule.ranks.size()),
           next_(programs_.size(), 0),
-          lane_end_(programs_.size()) {
+          lane_end_(programs_.size()),
+          compute_times_(scenario.calibration) {
         for (const Op& op : step.schedule.ops) programs_[index(op.rank)].push_back(op.id);
     }
 
@@ -117,7 +160,8 @@ private:
     }
 
     void finish(const Op& op, Seconds start) {
-        const Seconds time = op_time(op, step_, scenario_);
+        const auto* work = std::get_if<Compute>(&op.work);
+        const Seconds time = work != nullptr ? compute_times_.of(*work) : op_time(op, step_, scenario_);
         const Seconds end = start + time;
         end_[index(op.id)] = lane_end_[index(op.rank)][op.lane] = end;
         if (op.lane.kind == LaneKind::kCompute) result_.compute[index(op.rank)] += time;
@@ -134,6 +178,7 @@ private:
     std::vector<std::vector<OpId>> programs_;
     std::vector<std::size_t> next_;
     std::vector<std::map<Lane, Seconds>> lane_end_;
+    ComputeTimes compute_times_;
     StepEstimate result_;
 };
 

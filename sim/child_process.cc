@@ -12,7 +12,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <exception>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -124,21 +126,52 @@ SharedMemory::SharedMemory(std::size_t bytes) : bytes_(std::max<std::size_t>(1, 
 
 SharedMemory::~SharedMemory() { ::munmap(data_, bytes_); }
 
-void run_in_child(std::string_view what, const std::function<void()>& work, const std::function<void()>& poll) {
-    const SharedMemory words_memory(sizeof(LastWords));
-    LastWords& words = *static_cast<LastWords*>(words_memory.data());
-    const pid_t parent = ::getpid();
-    std::fflush(nullptr);  // else what waits in the parent's buffers could be written by the child too
-    const pid_t pid = ::fork();
-    if (pid < 0) throw EnvironmentError(fmt::format("{}: fork: {}", what, reason(errno)));
-    if (pid == 0) run_child(work, parent, words);
-    Child child(pid);
-    if (poll) {
-        wait_polling(child, poll);
-    } else {
-        child.wait(0);
+namespace {
+
+// A child at work, and what it says at last.
+class Job {
+public:
+    Job(std::string_view what, const std::function<void()>& work) : what_(what), words_(sizeof(LastWords)) {
+        LastWords& words = *static_cast<LastWords*>(words_.data());
+        const pid_t parent = ::getpid();
+        std::fflush(nullptr);  // else what waits in the parent's buffers could be written by the child too
+        const pid_t pid = ::fork();
+        if (pid < 0) throw EnvironmentError(fmt::format("{}: fork: {}", what, reason(errno)));
+        if (pid == 0) run_child(work, parent, words);
+        child_.emplace(pid);
     }
-    check_status(what, child.status(), words);
+
+    void finish(const std::function<void()>& poll) {
+        if (poll)
+            wait_polling(*child_, poll);
+        else
+            child_->wait(0);
+        check_status(what_, child_->status(), *static_cast<const LastWords*>(words_.data()));
+    }
+
+private:
+    std::string_view what_;
+    SharedMemory words_;
+    std::optional<Child> child_;
+};
+
+}  // namespace
+
+void run_in_child(std::string_view what, const std::function<void()>& work, const std::function<void()>& poll) {
+    Job(what, work).finish(poll);
+}
+
+void run_in_children(std::string_view what, const std::vector<std::function<void()>>& work, std::size_t at_once) {
+    if (at_once == 0) at_once = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    std::deque<Job> running;
+    for (const std::function<void()>& each : work) {
+        if (running.size() == at_once) {
+            running.front().finish({});
+            running.pop_front();
+        }
+        running.emplace_back(what, each);
+    }
+    for (; !running.empty(); running.pop_front()) running.front().finish({});
 }
 
 }  // namespace sluice

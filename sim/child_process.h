@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 namespace sluice {
 
@@ -29,5 +30,9 @@ private:
 // when there is no child to be had, when it dies of a signal, or when `work` throws anything else. Requires: the
 // process has no other thread that holds a lock `work` needs.
 void run_in_child(std::string_view what, const std::function<void()>& work, const std::function<void()>& poll);
+
+// The same for several at a time, at most `at_once` of them (0: as many as the machine has processors), begun in order.
+// Returns when all have ended; the first failure in order is thrown after the rest has been ended.
+void run_in_children(std::string_view what, const std::vector<std::function<void()>>& work, std::size_t at_once);
 
 }  // namespace sluice

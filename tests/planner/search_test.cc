@@ -153,6 +153,37 @@ TEST(Search, IsDeterministic) {
     for (std::size_t k = 0; k < a.size(); ++k) EXPECT_EQ(a[k].label() + a[k].reason, b[k].label() + b[k].reason);
 }
 
+// Whoever places what first.
+TEST(Search, WorkersDoNotChangeTheResult) {
+    Scenario s = open_scenario();
+    s.batch = 2;
+    s.sequence = Tokens{8192};
+    s.policy.automatic.dp = s.policy.automatic.zero = true;
+    for (const Bytes memory : {4_GiB, 130_MiB}) {
+        s.cluster.gpu.memory = memory;
+        SearchOptions options;
+        options.workers = 1;
+        const std::vector<Candidate> alone = search(s, options);
+        for (const std::size_t workers : {3}) {
+            options.workers = workers;
+            double reported = 0;
+            options.progress = [&](std::string_view, double fraction) {
+                EXPECT_LE(fraction, 1);
+                reported = std::max(reported, fraction);
+            };
+            const std::vector<Candidate> together = search(s, options);
+            EXPECT_GT(reported, 0);
+            ASSERT_EQ(alone.size(), together.size());
+            for (std::size_t k = 0; k < alone.size(); ++k) {
+                EXPECT_EQ(alone[k].label() + ": " + alone[k].reason, together[k].label() + ": " + together[k].reason);
+                EXPECT_EQ(alone[k].verdict, together[k].verdict);
+                EXPECT_EQ(alone[k].bound, together[k].bound);
+                EXPECT_EQ(alone[k].estimate, together[k].estimate);
+            }
+        }
+    }
+}
+
 // Four stages of one layer, eight equal subsequences, attention too fast to matter: every stage works eight times, and
 // the three others pass by once forward and once with data gradients backward (weight gradients hold nobody up).
 TEST(StepEstimate, IsThePipelinesLongestPath) {

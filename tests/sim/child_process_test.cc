@@ -36,6 +36,35 @@ TEST(ChildProcess, SharesNothingButSharedMemory) {
     EXPECT_EQ(own, 1);
 }
 
+TEST(ChildProcess, SeveralAtATime) {
+    struct Shared {
+        std::atomic<int> running, most, done;
+    };
+    const SharedMemory memory(sizeof(Shared));
+    Shared& shared = *new (memory.data()) Shared{};
+    const auto work = [&] {
+        const int now = ++shared.running;
+        for (int most = shared.most; most < now && !shared.most.compare_exchange_weak(most, now);) {
+        }
+        ::usleep(20000);
+        --shared.running, ++shared.done;
+    };
+    run_in_children("test", std::vector<std::function<void()>>(7, work), 3);
+    EXPECT_EQ(shared.done, 7);
+    EXPECT_LE(shared.most, 3);
+    EXPECT_GT(shared.most, 1);
+}
+
+TEST(ChildProcess, TheFirstFailureOfSeveralIsThrown) {
+    const auto fail = [](const char* text) { return [text] { throw std::runtime_error(text); }; };
+    try {
+        run_in_children("test", {[] {}, fail("second"), fail("third")}, 0);
+        ADD_FAILURE() << "nothing thrown";
+    } catch (const EnvironmentError& e) {
+        EXPECT_STREQ(e.what(), "test: second");
+    }
+}
+
 TEST(ChildProcess, PollsWhileItRuns) {
     const SharedMemory memory(sizeof(std::atomic<bool>));
     auto& go = *new (memory.data()) std::atomic<bool>(false);

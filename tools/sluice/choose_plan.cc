@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/error.h"
 #include "base/format_units.h"
 #include "planner/lower.h"
+#include "sim/child_process.h"
 #include "sim/simulate.h"
 
 namespace sluice {
@@ -38,6 +42,24 @@ Seconds replayed_step(const Scenario& scenario) {
     return simulation.trace.step;
 }
 
+namespace {
+
+// All at a time, in a child each.
+void replay_finalists(std::vector<ReplayedCandidate>& candidates) {
+    const SharedMemory memory(candidates.size() * sizeof(Seconds));
+    const std::span<Seconds> replayed(static_cast<Seconds*>(memory.data()), candidates.size());
+    std::vector<std::function<void()>> replays;
+    for (std::size_t k = 0; k < candidates.size(); ++k) {
+        new (&replayed[k]) Seconds{};
+        if (candidates[k].candidate.verdict == Verdict::kFinalist)
+            replays.push_back([&, k] { replayed[k] = replayed_step(candidates[k].candidate.scenario); });
+    }
+    run_in_children("replay of the finalists", replays, 0);
+    for (std::size_t k = 0; k < candidates.size(); ++k) candidates[k].replayed = replayed[k];
+}
+
+}  // namespace
+
 Choice choose_plan(const Scenario& scenario, ProgressLine& progress) {
     SearchOptions options;
     if (progress.active())
@@ -46,11 +68,8 @@ Choice choose_plan(const Scenario& scenario, ProgressLine& progress) {
         };
     Choice choice;
     for (Candidate& candidate : search(scenario, options)) choice.candidates.push_back({std::move(candidate), {}});
-    for (ReplayedCandidate& c : choice.candidates) {
-        if (c.candidate.verdict != Verdict::kFinalist) continue;
-        progress.show(fmt::format("plan: replaying {}", c.candidate.label()));
-        c.replayed = replayed_step(c.candidate.scenario);
-    }
+    progress.show("plan: replaying the finalists");
+    replay_finalists(choice.candidates);
     const auto rank = [](const ReplayedCandidate& c) { return c.replayed.value > 0 ? c.replayed.value : 1e300; };
     std::stable_sort(choice.candidates.begin(), choice.candidates.end(),
                      [&](const ReplayedCandidate& a, const ReplayedCandidate& b) { return rank(a) < rank(b); });
