@@ -22,7 +22,9 @@ Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Cali
     Simulation result;
     result.activities = found.activities;
     result.stuck = stuck_ops(schedule, lanes, graph, matches, found.runs);
-    if (result.stuck.empty()) {
+    if (result.stuck.empty() && !options.events) {
+        for (const OpRun& run : found.runs) result.trace.step = std::max(result.trace.step, Seconds{run.end});
+    } else if (result.stuck.empty()) {
         result.trace = build_trace(schedule, lanes, graph, matches, found.runs, cluster, calibration, options);
     }
     return result;

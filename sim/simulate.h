@@ -17,6 +17,7 @@ struct SimulateOptions {
     bool memory = true;   // memory samples and peaks in the trace
     // Called in the parent, at most a few times a second, with the fraction of ops that have ended. May be empty.
     std::function<void(double)> progress;
+    bool events = true;  // without them the trace holds the length of the step and nothing else
 };
 
 struct Simulation {

@@ -37,6 +37,17 @@ std::string trace_bytes() {
 
 std::string trace_fingerprint() { return fingerprint_hex(fingerprint(trace_bytes())); }
 
+TEST(Simulate, StepWithoutEvents) {
+    const RoundMachine machine = round_machine();
+    SimulateOptions options;
+    const Trace whole = simulate(multiplexed(), machine.cluster, machine.calibration, options).trace;
+    options.events = false;
+    const Trace bare = simulate(multiplexed(), machine.cluster, machine.calibration, options).trace;
+    EXPECT_GT(bare.step, Seconds{0});
+    EXPECT_EQ(bare.step, whole.step);
+    EXPECT_TRUE(bare.events.empty());
+}
+
 TEST(Simulate, SameInputsSameBytes) { EXPECT_EQ(trace_bytes(), trace_bytes()); }
 
 struct GroupedDigits : std::numpunct<char> {
@@ -117,7 +128,7 @@ TEST(Simulate, OptionsLeaveOutKernelsAndMemory) {
     EXPECT_FALSE(whole.kernels.empty());
     EXPECT_FALSE(whole.memory.empty());
     EXPECT_EQ(whole.pools.size(), schedule.ranks.size() + schedule.hosts.size());
-    const Trace bare = simulate(schedule, machine.cluster, machine.calibration, {false, false, {}}).trace;
+    const Trace bare = simulate(schedule, machine.cluster, machine.calibration, {false, false, {}, true}).trace;
     EXPECT_TRUE(bare.kernels.empty());
     EXPECT_TRUE(bare.memory.empty());
     EXPECT_TRUE(bare.pools.empty());
@@ -137,7 +148,7 @@ TEST(Simulate, ProgressGrowsFromZeroToOne) {
         EXPECT_LE(fraction, 1);
         last = fraction;
     };
-    const Simulation simulation = simulate(b.schedule, machine.cluster, machine.calibration, {true, true, progress});
+    const Simulation simulation = simulate(b.schedule, machine.cluster, machine.calibration, {true, true, progress, true});
     EXPECT_EQ(simulation.trace.events.size(), 40'000U);
 }
 

@@ -36,7 +36,7 @@ std::string_view name_of(Verdict verdict) {
 Seconds replayed_step(const Scenario& scenario) {
     const Lowered lowered = lower(scenario);
     SimulateOptions options;
-    options.kernels = options.memory = false;
+    options.events = false;
     const Simulation simulation = simulate(lowered.schedule, scenario.cluster, scenario.calibration, options);
     SLUICE_CHECK(simulation.stuck.empty(), "planned schedules run to their end");
     return simulation.trace.step;
