@@ -4,6 +4,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "planner/for_each_index.h"
 #include "planner/lower.h"
 
 namespace sluice {
@@ -49,15 +50,20 @@ std::optional<PlacedCandidate> FitSearch::find(const Scenario& scenario) {
         std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
             return distance(a.scenario, last_->scenario) < distance(b.scenario, last_->scenario);
         });
+    // In threads. All before the first that fits are placed, too, whichever thread is faster.
+    std::vector<std::optional<PlacedCandidate>> placed(candidates.size());
+    for_each_index(candidates.size(), 0, [&](std::size_t k) {
+        placed[k] = place_candidate(candidates[k]);
+        return !placed[k]->fits();
+    });
     std::optional<PlacedCandidate> closest;
-    for (const Candidate& candidate : candidates) {
-        PlacedCandidate placed = place_candidate(candidate);
+    for (std::optional<PlacedCandidate>& one : placed) {
         ++placed_;
-        if (placed.fits()) {
-            last_ = candidate;
-            return placed;
+        if (one->fits()) {
+            last_ = one->candidate;
+            return std::move(one);
         }
-        if (!closest || lacks_less(placed, *closest)) closest = std::move(placed);
+        if (!closest || lacks_less(*one, *closest)) closest = std::move(one);
     }
     return closest;
 }

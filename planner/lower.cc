@@ -202,7 +202,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
 // answer does not fit, recomputing everything: the faster by the estimate is taken.
 PlannedStep plan_three_way(const Scenario& scenario, const LowerOptions& options) {
     PlannedStep best = plan_by(scenario, nullptr, options);
-    if (best.feasible() && !recomputes(best.plan)) return best;
+    if (best.feasible() && (options.only_fit || !recomputes(best.plan))) return best;
     for (const PlacementPolicy& other : {PlacementPolicy{AdaptiveOffload{}}, PlacementPolicy{RecomputeAll{}}}) {
         Scenario alternative = scenario;
         alternative.policy.placement = other;
@@ -220,6 +220,7 @@ PlannedStep plan_kv(const Scenario& scenario, PlannedStep resident, const LowerO
     if (most < 2) return resident;
     PlannedStep best = plan_by(scenario, nullptr, options, most);
     if (!best.feasible()) return resident;
+    if (options.only_fit) return best;
     while (least < most) {
         const std::int64_t middle = least + (most - least) / 2;
         PlannedStep step = plan_by(scenario, nullptr, options, middle);

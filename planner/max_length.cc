@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 #include <vector>
 
 #include "base/error.h"
 #include "base/format_units.h"
+#include "planner/for_each_index.h"
 #include "planner/lower.h"
 
 namespace sluice {
@@ -60,9 +62,11 @@ public:
 
     MaxLength run() {
         const std::vector<Choice> choices = choices_of(scenario_);
-        for (std::size_t k = 0; k < choices.size(); ++k) {
-            report(choices[k], static_cast<double>(k) / static_cast<double>(choices.size()));
-            raise(choices[k]);
+        std::size_t k = 0;
+        while (k < choices.size() && best_ == 0) begin_with(choices[k++]);
+        while (const std::optional<std::size_t> longer = first_longer(choices, k)) {
+            raise(choices[*longer], most_ + 1, 1);
+            k = *longer + 1;
         }
         while (const std::optional<std::int64_t> more = fits_beyond()) best_ = *more;
         MaxLength result;
@@ -74,24 +78,47 @@ public:
     }
 
 private:
+    // The choice's own longest length, from the scenario's down and then up.
+    void begin_with(const Choice& choice) {
+        std::int64_t fails = most_ + 1;
+        std::int64_t at = std::clamp(scenario_.sequence.value / step_.value, std::int64_t{1}, most_);
+        while (at > 0 && !fits(choice, at)) fails = at, at /= 2;
+        if (at > 0) raise(choice, fails, std::max(best_ / 16, std::int64_t{1}));
+    }
+
+    // The first choice from the k-th on that fits one step beyond the best length, which then is the best. In threads;
+    // all before it are asked, too, whichever thread is faster.
+    std::optional<std::size_t> first_longer(const std::vector<Choice>& choices, std::size_t from) {
+        if (best_ == most_) return std::nullopt;
+        std::vector<std::optional<PlacedCandidate>> placed(choices.size() - from);
+        std::mutex reporting;
+        for_each_index(placed.size(), 0, [&](std::size_t k) {
+            {
+                const std::lock_guard lock(reporting);
+                report(choices[from + k], static_cast<double>(from + k) / static_cast<double>(choices.size()));
+            }
+            placed[k] = place_at(choices[from + k], best_ + 1);
+            return !(placed[k] && placed[k]->fits());
+        });
+        for (std::size_t k = 0; k < placed.size(); ++k) {
+            ++placed_;
+            if (!placed[k] || !placed[k]->fits()) continue;
+            ++best_;
+            longest_ = std::move(placed[k]);
+            return from + k;
+        }
+        return std::nullopt;
+    }
+
     void report(const Choice& choice, double fraction) const {
         if (options_.progress)
             options_.progress(fmt::format("{} tokens fit; {}", best_ * step_.value, choice.candidate.label()),
                               fraction);
     }
 
-    // Raises best_ to the longest length at which the choice fits, if that is longer.
-    void raise(const Choice& choice) {
-        std::int64_t fails = most_ + 1;
-        std::int64_t more = 1;
-        if (best_ == 0) {  // no length to begin from: down from the scenario's
-            std::int64_t at = std::clamp(scenario_.sequence.value / step_.value, std::int64_t{1}, most_);
-            while (at > 0 && !fits(choice, at)) fails = at, at /= 2;
-            if (at == 0) return;
-            more = std::max(best_ / 16, std::int64_t{1});
-        } else if (best_ == most_ || !fits(choice, best_ + 1)) {
-            return;
-        }
+    // Raises best_, at which the choice fits, to the longest length at which it does: first by `more`, then by four
+    // times as much each time, then by halves.
+    void raise(const Choice& choice, std::int64_t fails, std::int64_t more) {
         for (; best_ + more < fails; more *= 4)
             if (!fits(choice, best_ + more)) fails = best_ + more;
         while (fails - best_ > 1) {
@@ -100,15 +127,21 @@ private:
         }
     }
 
-    bool fits(const Choice& choice, std::int64_t steps) {
+    // None: so many subsequences are too many for the length.
+    std::optional<PlacedCandidate> place_at(const Choice& choice, std::int64_t steps) const {
         Candidate candidate = choice.candidate;
         Scenario& s = candidate.scenario;
         s.sequence = Tokens{steps * step_.value};
         if (choice.mean > 0) s.policy.n = std::max(s.sequence.value / choice.mean, std::int64_t{1});
-        if (s.policy.n > s.sequence.value / s.policy.partition.alignment.value) return false;
+        if (s.policy.n > s.sequence.value / s.policy.partition.alignment.value) return std::nullopt;
+        return place_candidate(candidate);
+    }
+
+    // Then it is the best.
+    bool fits(const Choice& choice, std::int64_t steps) {
+        std::optional<PlacedCandidate> placed = place_at(choice, steps);
         ++placed_;
-        PlacedCandidate placed = place_candidate(candidate);
-        if (!placed.fits()) return false;
+        if (!placed || !placed->fits()) return false;
         best_ = steps;
         longest_ = std::move(placed);
         return true;

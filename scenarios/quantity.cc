@@ -13,11 +13,12 @@
 namespace sluice {
 namespace {
 
-// A unit is 10^exp10 * 2^exp2 base units; one of the two exponents is 0.
+// A unit is times * 10^exp10 * 2^exp2 base units; one of the two exponents is 0. `times` is 1 but for minutes and longer.
 struct Unit {
     std::string_view name;
     Dimension dimension;
     int exp10 = 0, exp2 = 0;
+    int times = 1;
 };
 
 using enum Dimension;
@@ -44,6 +45,9 @@ constexpr std::array kUnits{
     Unit{"us", kSeconds, -6},
     Unit{"ms", kSeconds, -3},
     Unit{"s", kSeconds},
+    Unit{"min", kSeconds, 0, 0, 60},
+    Unit{"h", kSeconds, 0, 0, 3600},
+    Unit{"days", kSeconds, 0, 0, 86400},
     Unit{"B/s", kBytesPerSecond},
     Unit{"kB/s", kBytesPerSecond, 3},
     Unit{"MB/s", kBytesPerSecond, 6},
@@ -225,7 +229,7 @@ Parsed<double> real(std::string_view number, const Unit& unit) {
     }
     double value = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (result.ec == std::errc{}) value = std::ldexp(value, unit.exp2);
+    if (result.ec == std::errc{}) value = std::ldexp(value, unit.exp2) * unit.times;
     if (result.ec != std::errc{} || !std::isfinite(value)) return refuse("which is out of range");
     return {value, ""};
 }

@@ -10,6 +10,7 @@
 #include "scenarios/read_hf_config.h"
 #include "scenarios/read_other_job.h"
 #include "scenarios/read_policy.h"
+#include "scenarios/read_run.h"
 #include "scenarios/scenario.h"
 #include "scenarios/scenario_files.h"
 #include "scenarios/yaml_field.h"
@@ -22,7 +23,7 @@ constexpr Limits<Tokens> kSequenceLimits{Tokens{1}, Tokens{std::int64_t{1} << 30
 constexpr Limits<std::int64_t> kBatchLimits{1, 65536, "1 ... 65536 sequences"};
 
 constexpr std::string_view kKeys[] = {"name",  "model",     "cluster",   "calibration", "sequence",
-                                      "batch", "precision", "optimizer", "policy",      "other_job"};
+                                      "batch", "precision", "optimizer", "policy",      "other_job", "run"};
 constexpr std::string_view kPrecisionKeys[] = {"weights", "gradients", "kv_gradients"};
 constexpr Choice<DataType> kDataTypes[] = {{"bf16", DataType::kBf16}, {"fp32", DataType::kFp32}};
 constexpr std::string_view kPlannedDataTypes[] = {"fp16", "fp8"};
@@ -126,6 +127,7 @@ Scenario read_root(const YamlField& root, Reading& reading) {
     scenario.name = name ? read_name(*name) : name_of(std::filesystem::path(root.origin).stem().string(), "scenario");
     scenario.model = read_model(get(root, "model"), reading);
     scenario.cluster = read_cluster_use(get(root, "cluster"), reading);
+    if (const auto run = find(root, "run")) scenario.run = read_run(*run);
     if (const auto other = find(root, "other_job")) scenario.other_job = take_other_job(*other, scenario.cluster);
     scenario.calibration = read_named_or_inline(get(root, "calibration"), "calibrations", reading, read_calibration);
     scenario.sequence = read_tokens(get(root, "sequence"), kSequenceLimits);

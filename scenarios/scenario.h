@@ -12,6 +12,7 @@
 #include "scenarios/architecture.h"
 #include "scenarios/calibration.h"
 #include "scenarios/cluster.h"
+#include "scenarios/run_terms.h"
 
 namespace sluice {
 
@@ -106,6 +107,7 @@ struct Scenario {
     Precision precision;
     Policy policy;
     OtherJob other_job;
+    RunTerms run;
     std::string fingerprint;  // of the text of all files read
 
     std::int64_t ranks_of_stage() const { return policy.sp * policy.dp; }

@@ -166,6 +166,10 @@ Seconds read_seconds(const YamlField& field) {
     return within(field, checked(field, parse_seconds(read_text(field))), kTimeLimits);
 }
 
+Seconds read_duration(const YamlField& field, Limits<Seconds> limits) {
+    return within(field, checked(field, parse_seconds(read_text(field))), limits);
+}
+
 BytesPerSecond read_bytes_per_second(const YamlField& field) {
     return within(field, checked(field, parse_bytes_per_second(read_text(field))), kByteRateLimits);
 }

@@ -63,6 +63,7 @@ Bytes read_bytes(const YamlField& field, Limits<Bytes> limits);
 Tokens read_tokens(const YamlField& field, Limits<Tokens> limits);
 std::int64_t read_sequences(const YamlField& field, Limits<std::int64_t> limits);
 Seconds read_seconds(const YamlField& field);                  // 0 ... 10^6 s
+Seconds read_duration(const YamlField& field, Limits<Seconds> limits);
 BytesPerSecond read_bytes_per_second(const YamlField& field);  // 1 ... 10^18 B/s
 FlopsPerSecond read_flops_per_second(const YamlField& field);  // 1 ... 10^21 FLOP/s
 double read_fractional_bytes(const YamlField& field, Limits<double> limits);

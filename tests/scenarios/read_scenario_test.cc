@@ -76,6 +76,13 @@ TEST(ReadScenario, EveryArchitectureKeyArrives) {
 }
 
 TEST(ReadScenario, EveryClusterKeyArrives) {
+    const RunTerms run = read_scenario(kValid / "everything.yaml").run;
+    EXPECT_EQ(run.storage_rate, BytesPerSecond{2e9});
+    EXPECT_EQ(run.checkpoint_interval, Seconds{1800});
+    EXPECT_EQ(run.mtbf_per_gpu, Seconds{40000.0 * 3600});
+    EXPECT_EQ(run.restart, Seconds{300});
+    EXPECT_EQ(run.startup, Seconds{90});
+    EXPECT_EQ(run.pin_rate, BytesPerSecond{3e9});
     const Cluster c = read_scenario(kValid / "everything.yaml").cluster;
     EXPECT_EQ(c.name, "small");
     EXPECT_EQ(c.nodes, 1);                           // replaced: 3 in the file

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/golden_file.h"
 #include "tests/tools/derived_scenario.h"
 #include "tests/tools/run_sluice.h"
 #include "tests/tools/temporary_folder.h"
@@ -80,6 +81,67 @@ TEST(PlanVerb, LongestLength) {
             folder, replaced(tiny_text(), "sequence: 16 Ki tokens", "sequence: " + std::to_string(tokens) + " tokens"));
         EXPECT_EQ(run_sluice({"simulate", scenario}).code, tokens == longest ? 0 : 1) << tokens;
     }
+}
+
+TEST(PlanVerb, NothingFitsEndsWithTheSmallestChanges) {
+    const TemporaryFolder folder;
+    const std::string scenario =
+        write_scenario(folder, replaced(tiny_text(), "cluster: tiny", "cluster: {use: tiny, gpu_memory: 96 MiB}"));
+    const Finished text = run_sluice({"plan", scenario});
+    EXPECT_EQ(text.code, 1);
+    expect_golden("tools/plan_nothing_fits.txt", text.out);
+    const Json json = Json::parse(run_sluice({"plan", scenario, "--json"}).out);
+    EXPECT_FALSE(json["feasible"].get<bool>());
+    int helping = 0;
+    for (const Json& change : json["changes"]) {
+        EXPECT_NE(change["how"], "");
+        EXPECT_EQ(change["helps"].get<bool>(), !change["plan"].is_null());
+        helping += change["helps"].get<bool>() ? 1 : 0;
+    }
+    EXPECT_EQ(json["changes"].size(), 9U);
+    EXPECT_GE(helping, 2);
+}
+
+TEST(PlanVerb, ARunOfSoManyTokens) {
+    const Finished text = run_sluice("plan scenarios/tiny.yaml --tokens 1B");
+    EXPECT_EQ(text.code, 0);
+    expect_golden("tools/plan_tokens.txt", text.out);
+    const Json json = Json::parse(run_sluice("plan scenarios/tiny.yaml --tokens 1B --json").out);
+    EXPECT_EQ(json["run"]["tokens"], 1'000'000'000);
+    EXPECT_EQ(json["run"]["steps"], 61036);
+    EXPECT_NEAR(json["run"]["work_seconds"].get<double>(),
+                61036 * json["candidates"][0]["replayed_seconds"].get<double>(), 1e-6);
+}
+
+TEST(ExplainVerb, WhatBoundsTheStepAndWhatWouldHelp) {
+    const Finished text = run_sluice("explain scenarios/tiny.yaml");
+    EXPECT_EQ(text.code, 0) << text.err;
+    EXPECT_EQ(text.err, "");
+    expect_golden("tools/explain.txt", text.out);
+    const Json json = Json::parse(run_sluice("explain scenarios/tiny.yaml --tokens 1B --json").out);
+    const double step = json["step_seconds"];
+    double sum = 0;
+    for (const Json& part : json["parts"]) sum += part["seconds"].get<double>();
+    EXPECT_NEAR(sum, step, 1e-3 * step);
+    ASSERT_EQ(json["more_of_a_resource"].size(), 7U);
+    for (const Json& gain : json["more_of_a_resource"]) {
+        EXPECT_LE(gain["step_seconds"].get<double>(), 1.01 * step) << gain["resource"];
+        EXPECT_LE(gain["step_seconds"], gain["same_plan_seconds"]) << gain["resource"];
+    }
+    EXPECT_LT(json["more_of_a_resource"][0]["step_seconds"].get<double>(), 0.95 * step);  // FLOP/s
+    EXPECT_EQ(json["run"]["steps"], 61036);
+}
+
+TEST(ExplainVerb, NothingFits) {
+    const TemporaryFolder folder;
+    const std::string scenario =
+        write_scenario(folder, replaced(tiny_text(), "cluster: tiny", "cluster: {use: tiny, gpu_memory: 16 MiB}"));
+    const Finished text = run_sluice({"explain", scenario});
+    EXPECT_EQ(text.code, 1);
+    EXPECT_NE(text.out.find("does not fit"), std::string::npos);
+    const Json json = Json::parse(run_sluice({"explain", scenario, "--tokens", "1B", "--json"}).out);
+    EXPECT_TRUE(json["step_seconds"].is_null());
+    EXPECT_FALSE(json["reasons"].empty());
 }
 
 TEST(PlanVerb, NoLengthFits) {

@@ -13,6 +13,7 @@ int lower_verb(const Arguments&);
 int check_verb(const Arguments&);
 int show_verb(const Arguments&);
 int plan_verb(const Arguments&);
+int explain_verb(const Arguments&);
 int simulate_verb(const Arguments&);
 int export_verb(const Arguments&);
 
