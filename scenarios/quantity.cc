@@ -45,9 +45,9 @@ constexpr std::array kUnits{
     Unit{"us", kSeconds, -6},
     Unit{"ms", kSeconds, -3},
     Unit{"s", kSeconds},
-    Unit{"min", kSeconds, 0, 0, 60},
-    Unit{"h", kSeconds, 0, 0, 3600},
-    Unit{"days", kSeconds, 0, 0, 86400},
+    Unit{"min", kDuration, 0, 0, 60},
+    Unit{"h", kDuration, 0, 0, 3600},
+    Unit{"days", kDuration, 0, 0, 86400},
     Unit{"B/s", kBytesPerSecond},
     Unit{"kB/s", kBytesPerSecond, 3},
     Unit{"MB/s", kBytesPerSecond, 6},
@@ -78,6 +78,8 @@ constexpr DimensionText text_of(Dimension dimension) {
             return {"sequences", "sequences", "1 sequence"};
         case kSeconds:
             return {"time", "a time", "5 us"};
+        case kDuration:
+            return {"time", "a time", "30 min"};
         case kBytesPerSecond:
             return {"bytes per second", "bytes per second", "25 GB/s"};
         case kFlopsPerSecond:
@@ -86,10 +88,15 @@ constexpr DimensionText text_of(Dimension dimension) {
     return {};
 }
 
+// Short units are good for durations, long ones for nothing else.
+bool measures(const Unit& unit, Dimension dimension) {
+    return unit.dimension == dimension || (dimension == kDuration && unit.dimension == kSeconds);
+}
+
 std::string units_of(Dimension dimension) {
     std::string names;
     for (const Unit& unit : kUnits)
-        if (unit.dimension == dimension) names += fmt::format("{}{}", names.empty() ? "" : ", ", unit.name);
+        if (measures(unit, dimension)) names += fmt::format("{}{}", names.empty() ? "" : ", ", unit.name);
     return names;
 }
 
@@ -337,9 +344,9 @@ constexpr Unit kNoUnit{"", kBytes};
 std::string unit_error(std::string_view unit, Dimension dimension) {
     const DimensionText dim = text_of(dimension);
     const Unit* known = find_unit(unit);
-    if (known != nullptr && known->dimension == dimension) return {};
+    if (known != nullptr && measures(*known, dimension)) return {};
     const std::string expected = fmt::format("expected {} ({})", dim.wanted, units_of(dimension));
-    if (known != nullptr)
+    if (known != nullptr && !(known->dimension == kDuration && dimension == kSeconds))
         return fmt::format("{} is a unit of {}, {}", quote(unit), text_of(known->dimension).name, expected);
     return fmt::format("unknown unit {}, {}{}", quote(unit), expected, hint_for(unit, dimension));
 }
@@ -358,6 +365,11 @@ Parsed<std::int64_t> parse_sequences(std::string_view text) { return whole_quant
 
 Parsed<Seconds> parse_seconds(std::string_view text) {
     Parsed<double> parsed = real_quantity(text, kSeconds);
+    return {Seconds{parsed.value}, std::move(parsed.error)};
+}
+
+Parsed<Seconds> parse_duration(std::string_view text) {
+    Parsed<double> parsed = real_quantity(text, kDuration);
     return {Seconds{parsed.value}, std::move(parsed.error)};
 }
 

@@ -17,7 +17,7 @@ struct Parsed {
     std::string error;
 };
 
-enum class Dimension : unsigned char { kBytes, kTokens, kSequences, kSeconds, kBytesPerSecond, kFlopsPerSecond };
+enum class Dimension : unsigned char { kBytes, kTokens, kSequences, kSeconds, kDuration, kBytesPerSecond, kFlopsPerSecond };
 
 // Exact: "0.5 KiB" is 512 bytes, "0.3 B" is refused, and so is what does not fit in 63 bits.
 Parsed<Bytes> parse_bytes(std::string_view text);
@@ -26,6 +26,7 @@ Parsed<std::int64_t> parse_sequences(std::string_view text);
 
 // The nearest double to the decimal that was written.
 Parsed<Seconds> parse_seconds(std::string_view text);
+Parsed<Seconds> parse_duration(std::string_view text);  // in minutes, hours and days, too: no time of a machine is so long
 Parsed<BytesPerSecond> parse_bytes_per_second(std::string_view text);
 Parsed<FlopsPerSecond> parse_flops_per_second(std::string_view text);
 

@@ -167,7 +167,7 @@ Seconds read_seconds(const YamlField& field) {
 }
 
 Seconds read_duration(const YamlField& field, Limits<Seconds> limits) {
-    return within(field, checked(field, parse_seconds(read_text(field))), limits);
+    return within(field, checked(field, parse_duration(read_text(field))), limits);
 }
 
 BytesPerSecond read_bytes_per_second(const YamlField& field) {

@@ -64,9 +64,11 @@ TEST(Quantity, RealsAreTheNearestDouble) {
     EXPECT_EQ(parse_seconds("9.6 us").value.value, 9.6e-6);
     EXPECT_EQ(parse_seconds("0.3 ns").value.value, 0.3e-9);
     EXPECT_EQ(parse_seconds("2.5e3 ms").value.value, 2.5);
-    EXPECT_EQ(parse_seconds("30 min").value.value, 1800.0);
-    EXPECT_EQ(parse_seconds("50000 h").value.value, 1.8e8);
-    EXPECT_EQ(parse_seconds("1.5 days").value.value, 129600.0);
+    EXPECT_EQ(parse_seconds("30 min").error, "got \"30 min\": unknown unit \"min\", expected a time (ns, us, ms, s)");
+    EXPECT_EQ(parse_duration("5 us").value.value, 5e-6);
+    EXPECT_EQ(parse_duration("30 min").value.value, 1800.0);
+    EXPECT_EQ(parse_duration("50000 h").value.value, 1.8e8);
+    EXPECT_EQ(parse_duration("1.5 days").value.value, 129600.0);
     EXPECT_EQ(parse_seconds("0 s").value.value, 0.0);
     EXPECT_EQ(parse_bytes_per_second("24.8 GB/s").value.value, 24.8e9);
     EXPECT_EQ(parse_bytes_per_second("1 MiB/s").value.value, 1048576.0);
