@@ -142,6 +142,31 @@ std::vector<Bytes> LiveModel::shares(const std::vector<Bytes>& x, const std::vec
     return result;
 }
 
+Bytes LiveModel::floor() const {
+    std::vector<Bytes> live = fixed_, moved(fixed_.size()), remade(fixed_.size());
+    const auto add = [](std::vector<Bytes>& at, const Life& life, Bytes bytes) {
+        for (std::size_t s = life.begin; s < life.end; ++s) at[s] += bytes;
+    };
+    for (const UnitLife& unit : lives_) {
+        const Bytes cheap = cheap_[unit.slot];
+        const std::int64_t layers = cheap.value == 0 ? 0 : by_layer_ ? 1 : unit.bytes.value / cheap.value;
+        std::size_t first = fixed_.size(), last = 0;
+        for (const Life& life : {unit.moved, unit.reloaded, unit.dropped, unit.remade})
+            if (life.begin < life.end) first = std::min(first, life.begin), last = std::max(last, life.end);
+        std::fill(moved.begin() + static_cast<std::ptrdiff_t>(first), moved.begin() + static_cast<std::ptrdiff_t>(last),
+                  Bytes{});
+        std::fill(remade.begin() + static_cast<std::ptrdiff_t>(first),
+                  remade.begin() + static_cast<std::ptrdiff_t>(last), Bytes{});
+        for (const Life& life : {unit.moved, unit.reloaded}) {
+            add(moved, life, unit.bytes);
+            add(remade, life, unit.bytes - cheap * layers);
+        }
+        for (const Life& life : {unit.dropped, unit.remade}) add(remade, life, cheap);
+        for (std::size_t s = first; s < last; ++s) live[s] += layers > 0 ? std::min(moved[s], remade[s]) : moved[s];
+    }
+    return *std::max_element(live.begin(), live.end());
+}
+
 std::vector<Shortage> LiveModel::shortages(const std::vector<Bytes>& x, Bytes limit) const {
     const std::vector<Bytes> moved = shares(x);
     std::vector<Shortage> found;

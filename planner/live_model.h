@@ -25,6 +25,10 @@ public:
     // lives.
     Bytes peak(const std::vector<Bytes>& x, const std::vector<std::int64_t>& recomputed = {}) const;
 
+    // Least peak that any choice of x and recomputed layers could have: of every unit, at every moment, the least that one
+    // of its fates leaves there.
+    Bytes floor() const;
+
     // The moments at which more than `limit` lives, nothing being recomputed. Of several in a row with the same holders
     // the worst.
     std::vector<Shortage> shortages(const std::vector<Bytes>& x, Bytes limit) const;

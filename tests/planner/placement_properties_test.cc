@@ -5,6 +5,9 @@
 #include <random>
 
 #include "planner/lower.h"
+#include "planner/offload_amounts.h"
+#include "planner/partition_sequence.h"
+#include "planner/split_layers.h"
 #include "planner/step_estimate.h"
 #include "schedule/verify.h"
 #include "tests/support/random_scenario.h"
@@ -147,13 +150,43 @@ TEST(PlacementProperties, InfiniteLinkKeepsKv) {
     EXPECT_GT(moving, 20);
 }
 
+// The floor is below what any choice needs: what is below it never fits, whatever fits is above it.
+TEST(PlacementProperties, FloorsAreBelowEveryPeak) {
+    std::mt19937 random(6);
+    for (int round = 0; round < 40; ++round) {
+        Scenario s = random_scenario(random);
+        s.policy.placement = ThreeWay{};
+        const std::vector<Subsequence> subs = partition_sequence(s);
+        std::vector<StagePlan> plans = split_layers(s, subs);
+        const FoldedStep step = fold_step(s, subs, plans);
+        const OffloadContext context = offload_context(s, subs, plans, step);
+        fill_windows(context, plans);
+        for (std::size_t stage = 0; stage < plans.size(); ++stage) {
+            const LiveModel& model = context.models[stage];
+            const Bytes floor = model.floor();
+            for (int draw = 0; draw < 20; ++draw) {
+                std::vector<Bytes> x;
+                std::vector<std::int64_t> r;
+                for (std::size_t k = 0; k < plans[stage].activation.size(); ++k) {
+                    const std::int64_t most = layers_per_slot(s, plans[stage]);
+                    r.push_back(draw == 0 ? most : static_cast<std::int64_t>(random()) % (most + 1));
+                    const Bytes rest = plans[stage].activation[k] - model.cheap()[k] * r.back();
+                    x.push_back(draw < 2 ? rest : Bytes{static_cast<std::int64_t>(random()) % (rest.value + 1)});
+                }
+                EXPECT_LE(floor, model.peak(x, r)) << "round " << round;
+            }
+        }
+    }
+}
+
 // One stage: no bubble by the estimate when nothing is copied, and whatever the partition.
 TEST(PlacementProperties, OneStageHasNoBubble) {
     std::mt19937 random(5);
     for (int round = 0; round < 30; ++round) {
         Scenario s = random_scenario(random);
         s.cluster.gpu.memory = 1024_GiB;
-        s.policy.pp = 1, s.policy.sp = 1, s.policy.order = TraversalOrder::kSubsequenceMajor, s.policy.partition.alignment = Tokens{1};
+        s.policy.pp = 1, s.policy.sp = 1, s.policy.order = TraversalOrder::kSubsequenceMajor,
+        s.policy.partition.alignment = Tokens{1};
         s.cluster.gpus_per_node = 1;
         const PlannedStep step = plan_step(s);
         ASSERT_TRUE(step.feasible());
