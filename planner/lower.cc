@@ -130,7 +130,7 @@ Placed decide_and_place(const OffloadContext& context, Plan& plan, bool only_fit
             const std::int64_t first_layer = stage.first_layer;
             stage = plan.stages[s - 1], stage.first_layer = first_layer;
         } else {
-            decide_placement(context, s, searches[s].limit(), stage);
+            decide_placement(context, s, searches[s].limit(), only_fit, stage);
         }
         return stage.offloaded != before.offloaded || stage.recomputed != before.recomputed;
     };
@@ -256,6 +256,8 @@ Lowered lower_by(const Scenario& scenario, const Amounts* given, const LowerOpti
 }  // namespace
 
 PlannedStep plan_step(const Scenario& scenario, const LowerOptions& options) { return plan_policy(scenario, options); }
+
+Schedule unfolded(const PlannedStep& step, const Scenario& scenario) { return unfold_step(step.folded, scenario); }
 
 Lowered lower(const Scenario& scenario, const LowerOptions& options) { return lower_by(scenario, nullptr, options); }
 

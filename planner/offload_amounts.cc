@@ -115,7 +115,7 @@ Bytes window_of(const OffloadContext& context, std::size_t stage, const StagePla
                     hidden_h2d(cluster, backward - more_copies));
 }
 
-void decide_three_way(const OffloadContext& context, std::size_t stage, Bytes limit, StagePlan& plan) {
+void decide_three_way(const OffloadContext& context, std::size_t stage, Bytes limit, bool any, StagePlan& plan) {
     const LiveModel& model = context.models[stage];
     const Cluster& cluster = context.scenario.cluster;
     ThreeWayProblem problem;
@@ -130,6 +130,11 @@ void decide_three_way(const OffloadContext& context, std::size_t stage, Bytes li
     problem.fits = [&](const std::vector<Bytes>& x, const std::vector<std::int64_t>& r) {
         return model.peak(x, r) <= limit;
     };
+    problem.excess = [&](const std::vector<std::int64_t>& r) {
+        const Bytes peak = model.peak(std::vector<Bytes>(plan.activation.size()), r);
+        return peak > limit ? peak - limit : Bytes{};
+    };
+    problem.any = any;
     problem.shortages = [&](const std::vector<Bytes>& x) { return model.shortages(x, limit); };
     ThreeWayChoice choice = choose_three_way(problem);
     plan.offloaded = std::move(choice.x), plan.recomputed = std::move(choice.r);
@@ -212,9 +217,9 @@ std::vector<std::string> placement_notes(const OffloadContext& context, const st
     return notes;
 }
 
-void decide_placement(const OffloadContext& context, std::size_t stage, Bytes limit, StagePlan& plan) {
+void decide_placement(const OffloadContext& context, std::size_t stage, Bytes limit, bool any, StagePlan& plan) {
     const PlacementPolicy& policy = context.scenario.policy.placement;
-    if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limit, plan);
+    if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limit, any, plan);
     if (!std::holds_alternative<AdaptiveOffload>(policy)) {
         plan.offloaded = fixed_amounts(policy, plan.activation);
         if (std::holds_alternative<RecomputeAll>(policy))

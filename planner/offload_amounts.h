@@ -36,8 +36,8 @@ void fill_windows(const OffloadContext&, std::vector<StagePlan>&);
 
 // Decides `offloaded` and `recomputed` of one stage so that at most `limit` bytes live at once. For `adaptive` this is
 // choose_offload(), for `three-way` choose_three_way() with an equal share of the node's host memory for every GPU; the
-// fixed policies ignore the limit.
-void decide_placement(const OffloadContext&, std::size_t stage, Bytes limit, StagePlan&);
+// fixed policies ignore the limit. `any`: whatever fits will do.
+void decide_placement(const OffloadContext&, std::size_t stage, Bytes limit, bool any, StagePlan&);
 
 // What a reader should know: copies that exceed their windows, layers that are recomputed; one line for stages in a row
 // of which the same can be said. May be empty.

@@ -197,12 +197,13 @@ struct Outcome {
     std::string refusal;  // why it does not fit, or ""
     Seconds estimate{};
     std::string consists;  // of what, one line
+    std::shared_ptr<const PlannedStep> planned;
 };
 
 Outcome place_one(const Candidate& candidate) {
-    const PlannedStep step = plan_step(candidate.scenario);
-    if (!step.feasible()) return {true, step.reasons.front(), {}, ""};
-    return {true, "", step.estimate, step.plan.notes.empty() ? "copies hidden" : step.plan.notes.front()};
+    const auto step = std::make_shared<const PlannedStep>(plan_step(candidate.scenario));
+    if (!step->feasible()) return {true, step->reasons.front(), {}, "", nullptr};
+    return {true, "", step->estimate, step->plan.notes.empty() ? "copies hidden" : step->plan.notes.front(), step};
 }
 
 // The best estimates so far, ascending: of as many as there are finalists.
@@ -265,10 +266,12 @@ void place_finalists(const std::vector<Candidate*>& by_bound, const SearchOption
         candidate.verdict = fits ? Verdict::kFinalist : Verdict::kInfeasible;
         candidate.reason = fits ? outcomes[k].consists : outcomes[k].refusal;
         candidate.estimate = outcomes[k].estimate;
+        candidate.planned = outcomes[k].planned;
         if (fits) placed.push_back(&candidate);
     }
     const auto slower = [&](Candidate& candidate, Seconds time, std::string_view how) {
         candidate.verdict = Verdict::kSlower;
+        candidate.planned.reset();
         candidate.reason = slower_reason(time, how, best.best());
     };
     std::ranges::stable_sort(placed, {}, [](const Candidate* c) { return c->estimate; });
@@ -291,20 +294,21 @@ void evaluate(std::vector<Candidate>& candidates, const SearchOptions& options) 
     place_finalists(by_bound, options, progress);
 }
 
+// The recomputing variant of the best candidate, where it is worth a replay.
 void add_recomputing(std::vector<Candidate>& candidates) {
     constexpr double kWorthReplaying = 1.1;
-    std::vector<Candidate> more;
-    for (const Candidate& finalist : candidates) {
-        if (finalist.verdict != Verdict::kFinalist) continue;
-        Candidate variant = finalist;
-        variant.scenario.policy.placement = RecomputeAll{};
-        const PlannedStep step = plan_step(variant.scenario);
-        if (!step.feasible() || step.estimate > finalist.estimate * kWorthReplaying) continue;
-        variant.estimate = step.estimate;
-        variant.reason = step.plan.notes.empty() ? "" : step.plan.notes.front();
-        more.push_back(std::move(variant));
-    }
-    candidates.insert(candidates.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+    const Candidate* best = nullptr;
+    for (const Candidate& c : candidates)
+        if (c.verdict == Verdict::kFinalist && (best == nullptr || c.estimate < best->estimate)) best = &c;
+    if (best == nullptr) return;
+    Candidate variant = *best;
+    variant.scenario.policy.placement = RecomputeAll{};
+    const Outcome outcome = place_one(variant);
+    if (!outcome.refusal.empty() || outcome.estimate > best->estimate * kWorthReplaying) return;
+    variant.estimate = outcome.estimate;
+    variant.reason = outcome.consists;
+    variant.planned = outcome.planned;
+    candidates.push_back(std::move(variant));
 }
 
 Seconds sort_time(const Candidate& c) { return c.estimate.value > 0 ? c.estimate : c.bound; }

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
+#include "planner/lower.h"
 #include "scenarios/scenario.h"
 
 namespace sluice {
@@ -35,6 +37,7 @@ struct Candidate {
     std::string reason;         // why it is not a finalist, one line; of a finalist what its estimate consists of
     Seconds bound{};            // estimate with nothing offloaded; 0 when impossible
     Seconds estimate{};         // of the placed step; 0 when it was not placed
+    std::shared_ptr<const PlannedStep> planned;  // of a finalist
     std::string label() const;  // "sp 8 x pp 16, n 256, partition flops"; with replicas "... pp 4 x dp 4 (zero 1), ..."
 };
 
@@ -42,7 +45,7 @@ struct Candidate {
 // impossible ones. No finalist: nothing fits. Deterministic; ties go to the earlier in the order sp, dp, zero, n
 // descending, partition.
 //
-// With the placement left open, every finalist also comes with everything recomputed, where that is feasible and less
+// With the placement left open, the best candidate also comes with everything recomputed, where that is feasible and less
 // than 10% slower by the cost model: copies that share links with other traffic can cost more than that, and the replay
 // knows. With the order left open, single stages are tried in both.
 //

@@ -27,7 +27,10 @@ public:
 
     ThreeWayChoice run() const {
         const Layers none(n_, 0);
-        if (const ThreeWayChoice kept = evaluate(none); kept.feasible && kept.added.value == 0) return kept;
+        if (may_fit(none)) {
+            const ThreeWayChoice kept = evaluate(none);
+            if (kept.feasible && (p_.any || kept.added.value == 0)) return kept;
+        }
         return count_vectors() <= p_.most_tried ? try_all() : by_price();
     }
 
@@ -43,6 +46,14 @@ private:
     bool fits_hidden(const Layers& r) const {
         std::vector<Bytes> x(n_);
         for (std::size_t i = 0; i < n_; ++i) x[i] = hidden(i, r);
+        return p_.fits(x, r);
+    }
+
+    // False where no amounts can help: what has to go is more than the host takes, or all of it is not enough.
+    bool may_fit(const Layers& r) const {
+        if (p_.excess && p_.excess(r) > p_.host) return false;
+        std::vector<Bytes> x(n_);
+        for (std::size_t i = 0; i < n_; ++i) x[i] = rest(i, r[i]);
         return p_.fits(x, r);
     }
 
@@ -156,11 +167,12 @@ private:
             items.begin());
         const std::size_t count = smallest(0, cheaper, [&](std::size_t k) { return fits_hidden(first(items, k)); });
         ThreeWayChoice choice = evaluate(first(items, count));
-        if (!choice.feasible) {
-            const std::size_t needed =
-                smallest(count + 1, items.size(), [&](std::size_t k) { return evaluate(first(items, k)).feasible; });
-            choice = evaluate(first(items, std::min(needed, items.size())));
+        for (std::size_t k = count + 1; !choice.feasible && k <= items.size(); k += 1 + (items.size() - k) / 8) {
+            k = smallest(k, items.size(), [&](std::size_t m) { return may_fit(first(items, m)); });
+            choice = evaluate(first(items, k));
         }
+        if (!choice.feasible) choice = evaluate(first(items, items.size()));
+        if (p_.any) return choice;
         if (choice.feasible) choice = put_back(std::move(choice));
         choice.bound = std::min(choice.added, bound());
         return choice;

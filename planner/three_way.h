@@ -43,6 +43,10 @@ struct ThreeWayProblem {
     std::function<bool(const std::vector<Bytes>& x, const std::vector<std::int64_t>& r)> fits;
     // For the bound only: at given copies and nothing recomputed. May be empty, then the bound is 0 where not exact.
     std::function<std::vector<Shortage>(const std::vector<Bytes>& x)> shortages;
+    // How much more than fits lives with nothing moved; at least so many bytes have to go, since moving one frees no more.
+    // May be empty.
+    std::function<Bytes(const std::vector<std::int64_t>& r)> excess;
+    bool any = false;  // any choice that fits will do: neither thrift nor a bound
     // Up to so many vectors r, all are tried: exact. Beyond, layers are taken in order of cost per byte freed, as many
     // as needed, and put back where they turn out not to be.
     std::size_t most_tried = 1024;

@@ -33,14 +33,15 @@ std::string_view name_of(Verdict verdict) {
 
 }  // namespace
 
-Seconds replayed_step(const Scenario& scenario) {
-    const Lowered lowered = lower(scenario);
+Seconds replayed_step(const Schedule& schedule, const Scenario& scenario) {
     SimulateOptions options;
     options.events = false;
-    const Simulation simulation = simulate(lowered.schedule, scenario.cluster, scenario.calibration, options);
+    const Simulation simulation = simulate(schedule, scenario.cluster, scenario.calibration, options);
     SLUICE_CHECK(simulation.stuck.empty(), "planned schedules run to their end");
     return simulation.trace.step;
 }
+
+Seconds replayed_step(const Scenario& scenario) { return replayed_step(lower(scenario).schedule, scenario); }
 
 namespace {
 
@@ -52,7 +53,10 @@ void replay_finalists(std::vector<ReplayedCandidate>& candidates) {
     for (std::size_t k = 0; k < candidates.size(); ++k) {
         new (&replayed[k]) Seconds{};
         if (candidates[k].candidate.verdict == Verdict::kFinalist)
-            replays.push_back([&, k] { replayed[k] = replayed_step(candidates[k].candidate.scenario); });
+            replays.push_back([&, k] {
+                const Candidate& candidate = candidates[k].candidate;
+                replayed[k] = replayed_step(unfolded(*candidate.planned, candidate.scenario), candidate.scenario);
+            });
     }
     run_in_children("replay of the finalists", replays, 0);
     for (std::size_t k = 0; k < candidates.size(); ++k) candidates[k].replayed = replayed[k];
@@ -62,6 +66,7 @@ void replay_finalists(std::vector<ReplayedCandidate>& candidates) {
 
 Choice choose_plan(const Scenario& scenario, ProgressLine& progress) {
     SearchOptions options;
+    options.finalists = 2;  // beside the recomputing variant: the best are so close that more replays decide nothing
     if (progress.active())
         options.progress = [&](std::string_view what, double fraction) {
             progress.show(fmt::format("plan: {}", what), fraction);

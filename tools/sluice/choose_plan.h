@@ -23,6 +23,7 @@ struct Choice {
 
 // The step time of a scenario without open choices, in a replay. Requires: it fits.
 Seconds replayed_step(const Scenario&);
+Seconds replayed_step(const Schedule&, const Scenario&);
 
 Choice choose_plan(const Scenario&, ProgressLine&);
 
