@@ -14,36 +14,9 @@
 #include "planner/partition_sequence.h"
 #include "planner/split_layers.h"
 #include "planner/step_estimate.h"
+#include "scenarios/policy_names.h"
 
 namespace sluice {
-std::string_view name(PartitionKind kind) {
-    switch (kind) {
-        case PartitionKind::kFlops:
-            return "flops";
-        case PartitionKind::kCost:
-            return "cost";
-        case PartitionKind::kEqual:
-            return "equal";
-        case PartitionKind::kList:
-            return "list";
-    }
-    return "?";
-}
-
-std::string name(const PlacementPolicy& placement) {
-    struct Name {
-        std::string operator()(KeepAll) const { return "none"; }
-        std::string operator()(OffloadAll) const { return "full"; }
-        std::string operator()(OffloadRatio r) const { return fmt::format("ratio {}", r.alpha); }
-        std::string operator()(AdaptiveOffload) const { return "adaptive"; }
-        std::string operator()(RecomputeAll) const { return "recompute"; }
-        std::string operator()(ThreeWay) const { return "three-way"; }
-    };
-    return std::visit(Name{}, placement);
-}
-
-std::string_view name(TraversalOrder order) { return order == TraversalOrder::kLayerMajor ? "layer" : "subsequence"; }
-
 namespace {
 
 // Numbers of subsequences whose mean length lies in [shortest, longest], most first.

@@ -1,5 +1,5 @@
 // The search over what a scenario leaves to the planner: sequence-parallel degree, stages, replicas, ZeRO stage,
-// subsequences, partition.
+// subsequences, partition, placement, traversal order.
 //
 // Every candidate is priced by the cost model. First a bound, the estimate of the step with nothing offloaded, which no
 // placement can beat; then, from the lowest bound up, placement under the memory limits and the estimate of the placed
@@ -25,18 +25,14 @@ struct SearchOptions {
     std::function<void(std::string_view what, double fraction)> progress;
 };
 
-std::string_view name(PartitionKind);      // flops cost equal list
-std::string name(const PlacementPolicy&);  // none full "ratio 0.5" adaptive recompute three-way
-std::string_view name(TraversalOrder);     // subsequence layer
-
 enum class Verdict : std::uint8_t { kFinalist, kSlower, kInfeasible, kImpossible };
 
 struct Candidate {
     Scenario scenario;  // with every choice made
     Verdict verdict = Verdict::kImpossible;
-    std::string reason;         // why it is not a finalist, one line; of a finalist what its estimate consists of
-    Seconds bound{};            // estimate with nothing offloaded; 0 when impossible
-    Seconds estimate{};         // of the placed step; 0 when it was not placed
+    std::string reason;  // why it is not a finalist, one line; of a finalist what its estimate consists of
+    Seconds bound{};     // estimate with nothing offloaded; 0 when impossible
+    Seconds estimate{};  // of the placed step; 0 when it was not placed
     std::shared_ptr<const PlannedStep> planned;  // of a finalist
     std::string label() const;  // "sp 8 x pp 16, n 256, partition flops"; with replicas "... pp 4 x dp 4 (zero 1), ..."
 };
@@ -45,9 +41,9 @@ struct Candidate {
 // impossible ones. No finalist: nothing fits. Deterministic; ties go to the earlier in the order sp, dp, zero, n
 // descending, partition.
 //
-// With the placement left open, the best candidate also comes with everything recomputed, where that is feasible and less
-// than 10% slower by the cost model: copies that share links with other traffic can cost more than that, and the replay
-// knows. With the order left open, single stages are tried in both.
+// With the placement left open, the best candidate also comes with everything recomputed, where that is feasible and
+// less than 10% slower by the cost model: copies that share links with other traffic can cost more than that, and the
+// replay knows. With the order left open, single stages are tried in both.
 //
 // N: mean lengths S/N from 2 Ki to 16 Ki tokens (SPPO section 6.1), in steps of at most a factor of 1.5; shorter and
 // longer ones only when none of these fits. sp x pp x dp is always the whole cluster; dp divides the batch.

@@ -50,6 +50,15 @@ TEST(PlanVerb, ChoosesAndSaysWhy) {
     EXPECT_EQ(step["step_seconds"], candidates[0]["replayed_seconds"]);
 }
 
+TEST(PlanVerb, NamesThePartitionThatTheScenarioFixes) {
+    const TemporaryFolder folder;
+    const std::string scenario =
+        write_scenario(folder, replaced(open_text(), "n: auto", "n: auto\n  partition: equal"));
+    const Json plan = Json::parse(run_sluice({"plan", scenario, "--json"}).out);
+    EXPECT_FALSE(plan["candidates"].empty());
+    for (const Json& c : plan["candidates"]) EXPECT_EQ(c["partition"], "equal");
+}
+
 TEST(PlanVerb, NothingFits) {
     const TemporaryFolder folder;
     const std::string scenario =

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format_units.h"
+#include "scenarios/policy_names.h"
 
 namespace sluice {
 

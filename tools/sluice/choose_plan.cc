@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/format_units.h"
 #include "planner/lower.h"
+#include "scenarios/policy_names.h"
 #include "sim/child_process.h"
 #include "sim/simulate.h"
 
@@ -130,7 +131,7 @@ std::string choice_json(const Choice& choice) {
                                       {"n", p.n},
                                       {"order", name(p.order)},
                                       {"placement", name(p.placement)},
-                                      {"partition", p.partition.kind == PartitionKind::kCost ? "cost" : "flops"},
+                                      {"partition", name(p.partition.kind)},
                                       {"verdict", name_of(c.candidate.verdict)},
                                       {"reason", c.candidate.reason},
                                       {"bound_seconds", seconds(c.candidate.bound)},
