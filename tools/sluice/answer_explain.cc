@@ -9,16 +9,15 @@
 #include "base/error.h"
 #include "base/format_units.h"
 #include "planner/search.h"
+#include "scenarios/policy_names.h"
 #include "sim/simulate.h"
 #include "tools/sluice/choose_plan.h"
 
 namespace sluice {
 namespace {
 
-Simulation replay(const Lowered& lowered, const Scenario& scenario, bool details) {
-    SimulateOptions options;
-    options.kernels = options.memory = details;
-    Simulation simulation = simulate(lowered.schedule, scenario.cluster, scenario.calibration, options);
+Simulation replay(const Lowered& lowered, const Scenario& scenario) {
+    Simulation simulation = simulate(lowered.schedule, scenario.cluster, scenario.calibration);
     SLUICE_CHECK(simulation.stuck.empty(), "planned schedules run to their end");
     return simulation;
 }
@@ -65,15 +64,14 @@ ResourceGain gain_of(Resource resource, const Scenario& open, const Explanation&
     ResourceGain gain;
     gain.resource = resource;
     const Scenario same = scaled(base.scenario, resource, kMoreOfAResource);
-    gain.same_plan = replay(base.lowered, same, false).trace.step;
+    gain.same_plan = replayed_step(base.lowered.schedule, same);
     gain.step = gain.same_plan;
     const Candidate best = search(scaled(open, resource, kMoreOfAResource)).front();
     if (best.verdict != Verdict::kFinalist) return gain;
-    const Lowered again = lower(best.scenario);
-    gain.re_planned = replay(again, best.scenario, false).trace.step;
+    gain.re_planned = replayed_step(unfolded(*best.planned, best.scenario), best.scenario);
     if (gain.re_planned < gain.same_plan) {
         gain.step = gain.re_planned;
-        gain.change = difference(base, best.scenario, again.plan);
+        gain.change = difference(base, best.scenario, best.planned->plan);
     }
     return gain;
 }
@@ -114,7 +112,7 @@ Explanation explain_step(const Scenario& scenario, ProgressLine& progress) {
         result.refusals = result.lowered.reasons;
         return result;
     }
-    result.summary = summarize_step(replay(result.lowered, result.scenario, true).trace);
+    result.summary = summarize_step(replay(result.lowered, result.scenario).trace);
     result.parts = step_parts(result.summary);
     for (std::size_t k = 0; k < kResources.size(); ++k) {
         progress.show(fmt::format("explain: 10% more {}", name(kResources[k])),

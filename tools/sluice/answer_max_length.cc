@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/format_units.h"
 #include "planner/lower.h"
+#include "scenarios/policy_names.h"
 #include "tools/sluice/choose_plan.h"
 
 namespace sluice {
@@ -92,8 +93,9 @@ MaxLengthAnswer answer_max_length(const Scenario& scenario, ProgressLine& progre
     if (answer.length.longest) {
         const Scenario& longest = answer.length.longest->candidate.scenario;
         progress.show("longest length: replay");
-        answer.estimate = plan_step(longest).estimate;
-        answer.replayed = replayed_step(longest);
+        const PlannedStep step = plan_step(longest);
+        answer.estimate = step.estimate;
+        answer.replayed = replayed_step(unfolded(step, longest), longest);
     }
     return answer;
 }

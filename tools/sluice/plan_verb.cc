@@ -74,7 +74,7 @@ int plan_verb(const Arguments& arguments) {
     bool explain = false, longest = false, json = false;
     const Usage usage{
         "plan",
-        "Makes the choices that a scenario leaves open (auto): sp, pp, n, partition.",
+        "Makes the choices that a scenario leaves open (auto): sp, pp, dp, zero, n, partition, placement, order.",
         "SCENARIO",
         &path,
         {{"--explain", "", "say of every candidate why it was not chosen", nullptr, &explain},
