@@ -1,4 +1,4 @@
-#include "planner/offload_amounts.h"
+#include "planner/decide_placement.h"
 
 #include <fmt/format.h>
 
@@ -48,9 +48,9 @@ Seconds gather_inputs(const Scenario& s, Subsequence sub) {
     return collective_time(gather, members.size(), across, s.calibration, rails);
 }
 
-OffloadContext::Times times_of(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
-                               const FoldedStep& step, std::size_t stage, const StagePlan& plan) {
-    OffloadContext::Times times;
+PlacementContext::Times times_of(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
+                                 const FoldedStep& step, std::size_t stage, const StagePlan& plan) {
+    PlacementContext::Times times;
     times.forward = compute_times(scenario, step, stage, plan, Phase::kForward);
     times.backward = compute_times(scenario, step, stage, plan, Phase::kBackward);
     for (std::size_t k = 0; k < times.forward.size(); ++k) {
@@ -66,7 +66,7 @@ OffloadContext::Times times_of(const Scenario& scenario, const std::vector<Subse
     return times;
 }
 
-std::int64_t units_per_slot(const OffloadContext& context, const StagePlan& plan) {
+std::int64_t units_per_slot(const PlacementContext& context, const StagePlan& plan) {
     const Scenario& s = context.scenario;
     return s.policy.granularity == Granularity::kLayer ? layers_per_slot(s, plan) : 1;
 }
@@ -87,13 +87,13 @@ bool may_recompute(const Scenario& s) {
            std::holds_alternative<ThreeWay>(s.policy.placement);
 }
 
-OffloadContext offload_context(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
-                               const std::vector<StagePlan>& plans, const FoldedStep& step) {
+PlacementContext placement_context(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
+                                   const std::vector<StagePlan>& plans, const FoldedStep& step) {
     FoldedStep recomputing;
     if (may_recompute(scenario)) recomputing = fold_step(scenario, subsequences, all_recomputed(scenario, plans));
     const OffloadedStep probe =
         offload_units(may_recompute(scenario) ? recomputing : step, std::vector<Bytes>(step.units.size(), 1_B));
-    OffloadContext context{scenario, step, {}, {}};
+    PlacementContext context{scenario, step, {}, {}};
     for (std::size_t s = 0; s < step.schedule.ranks.size(); ++s) {
         context.models.emplace_back(probe, step, s);
         context.times.push_back(times_of(scenario, subsequences, step, s, plans[s]));
@@ -104,9 +104,9 @@ OffloadContext offload_context(const Scenario& scenario, const std::vector<Subse
 namespace {
 
 // The window of slot i when `next` layers of i+1 are recomputed.
-Bytes window_of(const OffloadContext& context, std::size_t stage, const StagePlan& plan, std::size_t i,
+Bytes window_of(const PlacementContext& context, std::size_t stage, const StagePlan& plan, std::size_t i,
                 std::int64_t next) {
-    const OffloadContext::Times& times = context.times[stage];
+    const PlacementContext::Times& times = context.times[stage];
     if (i + 1 >= times.forward.size()) return {};
     const Cluster& cluster = context.scenario.cluster;
     const Seconds more_copies = cluster.pcie.latency * static_cast<double>(units_per_slot(context, plan) - 1);
@@ -115,7 +115,7 @@ Bytes window_of(const OffloadContext& context, std::size_t stage, const StagePla
                     hidden_h2d(cluster, backward - more_copies));
 }
 
-void decide_three_way(const OffloadContext& context, std::size_t stage, Bytes limit, bool any, StagePlan& plan) {
+void decide_three_way(const PlacementContext& context, std::size_t stage, Bytes limit, bool any, StagePlan& plan) {
     const LiveModel& model = context.models[stage];
     const Cluster& cluster = context.scenario.cluster;
     ThreeWayProblem problem;
@@ -124,7 +124,7 @@ void decide_three_way(const OffloadContext& context, std::size_t stage, Bytes li
     problem.recompute = context.times[stage].recompute;
     problem.layers = layers_per_slot(context.scenario, plan);
     problem.window = [&](std::size_t i, std::int64_t next) { return window_of(context, stage, plan, i, next); };
-    problem.exposure = 1 / shared_d2h(cluster).value + 1 / shared_h2d(cluster).value;
+    problem.exposed = BytesPerSecond{1 / (1 / shared_d2h(cluster).value + 1 / shared_h2d(cluster).value)};
     problem.host = cluster.host.usable() / cluster.gpus_per_node;
     problem.quantum = kPlacementAlignment * units_per_slot(context, plan);
     problem.fits = [&](const std::vector<Bytes>& x, const std::vector<std::int64_t>& r) {
@@ -145,7 +145,7 @@ void decide_three_way(const OffloadContext& context, std::size_t stage, Bytes li
 
 }  // namespace
 
-void fill_windows(const OffloadContext& context, std::vector<StagePlan>& plans) {
+void fill_windows(const PlacementContext& context, std::vector<StagePlan>& plans) {
     for (std::size_t s = 0; s < plans.size(); ++s) {
         StagePlan& plan = plans[s];
         plan.activation = context.models[s].activation();
@@ -158,7 +158,7 @@ void fill_windows(const OffloadContext& context, std::vector<StagePlan>& plans) 
     }
 }
 
-bool same_decision(const OffloadContext& context, std::size_t a, const StagePlan& plan_a, std::size_t b,
+bool same_decision(const PlacementContext& context, std::size_t a, const StagePlan& plan_a, std::size_t b,
                    const StagePlan& plan_b) {
     return plan_a.layers == plan_b.layers && plan_a.activation == plan_b.activation && plan_a.window == plan_b.window &&
            context.models[a].same_lives(context.models[b]);
@@ -166,7 +166,7 @@ bool same_decision(const OffloadContext& context, std::size_t a, const StagePlan
 
 namespace {
 
-std::string exposure_note(const OffloadContext& context, const StagePlan& plan) {
+std::string exposure_note(const PlacementContext& context, const StagePlan& plan) {
     Bytes beyond{};
     std::size_t count = 0;
     for (std::size_t i = 0; i < plan.offloaded.size(); ++i)
@@ -177,7 +177,7 @@ std::string exposure_note(const OffloadContext& context, const StagePlan& plan) 
         count, plan.offloaded.size(), format(beyond), format(beyond / shared_d2h(context.scenario.cluster)));
 }
 
-std::string recompute_note(const OffloadContext& context, std::size_t stage, const StagePlan& plan) {
+std::string recompute_note(const PlacementContext& context, std::size_t stage, const StagePlan& plan) {
     if (!plan.recomputes()) return {};
     std::int64_t layers = 0;
     Seconds time{};
@@ -206,7 +206,7 @@ void append_by_stage(const std::vector<std::string>& texts, std::vector<std::str
 
 }  // namespace
 
-std::vector<std::string> placement_notes(const OffloadContext& context, const std::vector<StagePlan>& plans) {
+std::vector<std::string> placement_notes(const PlacementContext& context, const std::vector<StagePlan>& plans) {
     std::vector<std::string> exposed, recomputed, notes;
     for (std::size_t s = 0; s < plans.size(); ++s) {
         exposed.push_back(exposure_note(context, plans[s]));
@@ -217,7 +217,7 @@ std::vector<std::string> placement_notes(const OffloadContext& context, const st
     return notes;
 }
 
-void decide_placement(const OffloadContext& context, std::size_t stage, Bytes limit, bool any, StagePlan& plan) {
+void decide_placement(const PlacementContext& context, std::size_t stage, Bytes limit, bool any, StagePlan& plan) {
     const PlacementPolicy& policy = context.scenario.policy.placement;
     if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limit, any, plan);
     if (!std::holds_alternative<AdaptiveOffload>(policy)) {
@@ -235,7 +235,7 @@ void decide_placement(const OffloadContext& context, std::size_t stage, Bytes li
     plan.offloaded = choose_offload(problem).x;
 }
 
-std::vector<Bytes> moved_by_unit(const OffloadContext& context, const std::vector<StagePlan>& plans) {
+std::vector<Bytes> moved_by_unit(const PlacementContext& context, const std::vector<StagePlan>& plans) {
     std::vector<Bytes> moved(context.step.units.size());
     for (std::size_t s = 0; s < plans.size(); ++s) {
         const std::vector<Bytes> shares = context.models[s].shares(plans[s].offloaded, plans[s].recomputed);

@@ -15,7 +15,7 @@ namespace sluice {
 bool may_recompute(const Scenario&);  // does its placement policy?
 
 // What a placement decision needs to know about a step, prepared once.
-struct OffloadContext {
+struct PlacementContext {
     const Scenario& scenario;
     const FoldedStep& step;         // nothing recomputed
     std::vector<LiveModel> models;  // by stage
@@ -26,28 +26,28 @@ struct OffloadContext {
     };
     std::vector<Times> times;
 };
-OffloadContext offload_context(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>&,
-                               const FoldedStep& step);
+PlacementContext placement_context(const Scenario&, const std::vector<Subsequence>&, const std::vector<StagePlan>&,
+                                   const FoldedStep& step);
 
 // Fills activation (A_i) and window of every stage: the smaller of what goes out while the forward compute of
 // subsequence i+1 runs and what comes in while its backward compute, recomputing included, runs, at the rates left when
 // all GPUs of the node copy.
-void fill_windows(const OffloadContext&, std::vector<StagePlan>&);
+void fill_windows(const PlacementContext&, std::vector<StagePlan>&);
 
 // Decides `offloaded` and `recomputed` of one stage so that at most `limit` bytes live at once. For `adaptive` this is
 // choose_offload(), for `three-way` choose_three_way() with an equal share of the node's host memory for every GPU; the
 // fixed policies ignore the limit. `any`: whatever fits will do.
-void decide_placement(const OffloadContext&, std::size_t stage, Bytes limit, bool any, StagePlan&);
+void decide_placement(const PlacementContext&, std::size_t stage, Bytes limit, bool any, StagePlan&);
 
 // What a reader should know: copies that exceed their windows, layers that are recomputed; one line for stages in a row
 // of which the same can be said. May be empty.
-std::vector<std::string> placement_notes(const OffloadContext&, const std::vector<StagePlan>&);
+std::vector<std::string> placement_notes(const PlacementContext&, const std::vector<StagePlan>&);
 
 // Do two stages have the same decision to take? Middle stages of a pipeline do.
-bool same_decision(const OffloadContext&, std::size_t a, const StagePlan& plan_a, std::size_t b,
+bool same_decision(const PlacementContext&, std::size_t a, const StagePlan& plan_a, std::size_t b,
                    const StagePlan& plan_b);
 
 // By unit of the step: the stage plans' amounts spread over units.
-std::vector<Bytes> moved_by_unit(const OffloadContext&, const std::vector<StagePlan>&);
+std::vector<Bytes> moved_by_unit(const PlacementContext&, const std::vector<StagePlan>&);
 
 }  // namespace sluice

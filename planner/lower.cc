@@ -10,7 +10,7 @@
 #include "models/pinned_memory.h"
 #include "planner/capacity_report.h"
 #include "planner/memory_floors.h"
-#include "planner/offload_amounts.h"
+#include "planner/decide_placement.h"
 #include "planner/offload_units.h"
 #include "planner/partition_sequence.h"
 #include "planner/split_layers.h"
@@ -57,7 +57,7 @@ struct Placed {
     Placement placement;
 };
 
-Placed place(const OffloadContext& context, const Plan& plan) {
+Placed place(const PlacementContext& context, const Plan& plan) {
     const std::vector<Bytes> moved = moved_by_unit(context, plan.stages);
     Placed placed{recomputes(plan) ? offload_units(fold_step(context.scenario, plan.subsequences, plan.stages), moved)
                                    : offload_units(context.step, moved),
@@ -109,7 +109,7 @@ std::vector<MemoryNeed> needs_of(const Scenario& scenario, const Placed& placed)
 
 // Is it known whether the step fits? It does when everything fits. An adaptive one does not when a host is too small
 // for the first amounts, the fewest bytes that live bytes allow: lower limits only move more.
-bool fit_is_known(const OffloadContext& context, const Placed& placed, bool first) {
+bool fit_is_known(const PlacementContext& context, const Placed& placed, bool first) {
     const std::vector<MemoryNeed> needs = needs_of(context.scenario, placed);
     const bool host_exceeds = std::any_of(needs.begin(), needs.end(), [](const MemoryNeed& need) {
         return need.space == Space::kHost && exceeds(need);
@@ -119,7 +119,7 @@ bool fit_is_known(const OffloadContext& context, const Placed& placed, bool firs
 }
 
 // `only_fit`: stop as soon as it is known whether the step fits; what fits may then move more than it needs to.
-Placed decide_and_place(const OffloadContext& context, Plan& plan, bool only_fit) {
+Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_fit) {
     const std::size_t stages = plan.stages.size();
     std::vector<LimitSearch> searches(stages, LimitSearch(context.scenario.cluster.gpu.usable()));
     const auto decide = [&](std::size_t s) {
@@ -174,7 +174,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     if (!options.only_fit) expect_valid(step.schedule, "fold");
 
     begin_pass("offload and placement");
-    const OffloadContext context = offload_context(scenario, plan.subsequences, plan.stages, step);
+    const PlacementContext context = placement_context(scenario, plan.subsequences, plan.stages, step);
     fill_windows(context, plan.stages);
     if (options.only_fit && given == nullptr) {
         result.memory = memory_floors(context, plan.stages);

@@ -15,7 +15,7 @@ Bytes cheap_of(const LiveModel& model, std::int64_t layers_per_slot) {
 
 }  // namespace
 
-std::vector<MemoryNeed> memory_floors(const OffloadContext& context, const std::vector<StagePlan>& stages) {
+std::vector<MemoryNeed> memory_floors(const PlacementContext& context, const std::vector<StagePlan>& stages) {
     const Scenario& s = context.scenario;
     const bool three_way = std::holds_alternative<ThreeWay>(s.policy.placement);
     if (!three_way && !std::holds_alternative<AdaptiveOffload>(s.policy.placement)) return {};

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "planner/memory_need.h"
-#include "planner/offload_amounts.h"
+#include "planner/decide_placement.h"
 #include "planner/plan.h"
 
 namespace sluice {
@@ -17,6 +17,6 @@ namespace sluice {
 //         frees no more than one; on the host all of it lives at once, when forward ends. Three-way: less what
 //         recomputing everything frees
 // `by_kind` is zero. Requires: fill_windows() has filled `activation`.
-std::vector<MemoryNeed> memory_floors(const OffloadContext&, const std::vector<StagePlan>&);
+std::vector<MemoryNeed> memory_floors(const PlacementContext&, const std::vector<StagePlan>&);
 
 }  // namespace sluice

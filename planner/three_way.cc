@@ -18,6 +18,7 @@ struct Item {
     std::size_t subsequence = 0;
     Bytes freed{};  // beyond what its hidden copies free already, those of the subsequence before included
     Seconds cost{};
+    // seconds per byte
     double price() const { return freed.value > 0 ? cost.value / static_cast<double>(freed.value) : 1e300; }
 };
 
@@ -71,8 +72,7 @@ private:
         Bytes moved{};
         for (std::size_t i = 0; i < n_; ++i) {
             choice.added += p_.recompute[i] * static_cast<double>(r[i]);
-            if (found.x[i] > amounts.window[i])
-                choice.added += Seconds{p_.exposure * static_cast<double>((found.x[i] - amounts.window[i]).value)};
+            if (found.x[i] > amounts.window[i]) choice.added += (found.x[i] - amounts.window[i]) / p_.exposed;
             moved += found.x[i];
         }
         // the fewest bytes that fit, so that no other amounts ask less of the host
@@ -131,6 +131,8 @@ private:
         return i > 0 ? p_.window(i - 1, k) - p_.window(i - 1, k - 1) : Bytes{};
     }
 
+    double exposing_price() const { return 1 / p_.exposed.value; }
+
     std::vector<Item> items_by_price() const {
         std::vector<Item> items;
         for (std::size_t i = 0; i < n_; ++i)
@@ -163,7 +165,7 @@ private:
     ThreeWayChoice by_price() const {
         const std::vector<Item> items = items_by_price();
         const auto cheaper = static_cast<std::size_t>(
-            std::find_if(items.begin(), items.end(), [&](const Item& i) { return i.price() > p_.exposure; }) -
+            std::find_if(items.begin(), items.end(), [&](const Item& i) { return i.price() > exposing_price(); }) -
             items.begin());
         const std::size_t count = smallest(0, cheaper, [&](std::size_t k) { return fits_hidden(first(items, k)); });
         ThreeWayChoice choice = evaluate(first(items, count));
@@ -220,12 +222,12 @@ private:
         Bytes left = shortage.bytes;
         Seconds cost{};
         for (const Item& item : items) {
-            if (left.value <= 0 || item.price() > p_.exposure) break;
+            if (left.value <= 0 || item.price() > exposing_price()) break;
             const Bytes used = std::min(left, item.freed);
             cost += Seconds{item.price() * static_cast<double>(used.value)};
             left -= used;
         }
-        return cost + Seconds{p_.exposure * static_cast<double>(std::max<std::int64_t>(0, left.value))};
+        return cost + std::max(Bytes{}, left) / p_.exposed;
     }
 
     const ThreeWayProblem& p_;

@@ -3,7 +3,7 @@
 // Per subsequence i of a stage, x_i bytes go to the host and r_i of its layers drop their cheap part, which backward
 // makes again. The added time is
 //
-//   sum over i of   r_i x recompute_i   +   max(0, x_i - window_i(r_(i+1))) x exposure
+//   sum over i of   r_i x recompute_i   +   max(0, x_i - window_i(r_(i+1))) / exposed
 //
 // the second term being copies that compute does not hide. Recomputing subsequence i+1 widens the window of i: there is
 // more compute to hide the reload behind.
@@ -35,16 +35,16 @@ struct ThreeWayProblem {
     std::int64_t layers = 0;         // r_i at most; layers x cheap_i <= A_i
     // Of subsequence i when `next` layers of i+1 are recomputed; does not shrink when `next` grows. 0 for the last.
     std::function<Bytes(std::size_t i, std::int64_t next)> window;
-    double exposure = 0;  // seconds per byte beyond its window, out and back
-    Bytes host{};         // sum of x_i at most
-    Bytes quantum{512};   // as in OffloadProblem
+    BytesPerSecond exposed{1};  // what one added second moves beyond windows, out and back
+    Bytes host{};               // sum of x_i at most
+    Bytes quantum{512};         // as in OffloadProblem
     // Does the step fit on the GPU? As OffloadProblem::fits in x; must not turn from true to false as an r_i grows and
     // x_i shrinks by no more than what that frees.
     std::function<bool(const std::vector<Bytes>& x, const std::vector<std::int64_t>& r)> fits;
     // For the bound only: at given copies and nothing recomputed. May be empty, then the bound is 0 where not exact.
     std::function<std::vector<Shortage>(const std::vector<Bytes>& x)> shortages;
-    // How much more than fits lives with nothing moved; at least so many bytes have to go, since moving one frees no more.
-    // May be empty.
+    // How much more than fits lives with nothing moved; at least so many bytes have to go, since moving one frees no
+    // more. May be empty.
     std::function<Bytes(const std::vector<std::int64_t>& r)> excess;
     bool any = false;  // any choice that fits will do: neither thrift nor a bound
     // Up to so many vectors r, all are tried: exact. Beyond, layers are taken in order of cost per byte freed, as many

@@ -5,11 +5,9 @@
 
 #include <random>
 
-#include "planner/offload_amounts.h"
-#include "planner/partition_sequence.h"
-#include "planner/split_layers.h"
 #include "schedule/place_memory.h"
 #include "tests/support/small_scenario.h"
+#include "tests/support/undecided_step.h"
 
 namespace sluice {
 namespace {
@@ -21,11 +19,8 @@ TEST(LiveModel, PredictsTheLoweredSchedulesLivePeak) {
             Scenario s = small_scenario(2, 2, 5);
             s.policy.granularity = granularity;
             s.batch = batch;
-            const std::vector<Subsequence> subs = partition_sequence(s);
-            std::vector<StagePlan> plans = split_layers(s, subs);
-            const FoldedStep step = fold_step(s, subs, plans);
-            const OffloadContext context = offload_context(s, subs, plans, step);
-            fill_windows(context, plans);
+            UndecidedStep undecided(s);
+            auto& [subs, plans, step, context] = undecided;
             for (int round = 0; round < 10; ++round) {
                 for (StagePlan& plan : plans)
                     for (std::size_t i = 0; i < plan.offloaded.size(); ++i)
@@ -54,11 +49,8 @@ TEST(LiveModel, PredictsTheLivePeakOfRecomputedSteps) {
             Scenario s = small_scenario(sp, 2, 5);
             s.policy.granularity = granularity;
             s.policy.placement = ThreeWay{};
-            const std::vector<Subsequence> subs = partition_sequence(s);
-            std::vector<StagePlan> plans = split_layers(s, subs);
-            const FoldedStep step = fold_step(s, subs, plans);
-            const OffloadContext context = offload_context(s, subs, plans, step);
-            fill_windows(context, plans);
+            UndecidedStep undecided(s);
+            auto& [subs, plans, step, context] = undecided;
             for (int round = 0; round < 20; ++round) {
                 for (std::size_t stage = 0; stage < plans.size(); ++stage) {
                     StagePlan& plan = plans[stage];
@@ -66,12 +58,11 @@ TEST(LiveModel, PredictsTheLivePeakOfRecomputedSteps) {
                     for (std::size_t i = 0; i < subs.size(); ++i) {
                         plan.recomputed.push_back(static_cast<std::int64_t>(random() % 3));
                         const Bytes rest = plan.activation[i] - context.models[stage].cheap()[i] * plan.recomputed[i];
-                        plan.offloaded[i] = Bytes{
-                            static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rest.value + 1))};
+                        plan.offloaded[i] =
+                            Bytes{static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rest.value + 1))};
                     }
                 }
-                const OffloadedStep offloaded =
-                    offload_units(fold_step(s, subs, plans), moved_by_unit(context, plans));
+                const OffloadedStep offloaded = offload_units(fold_step(s, subs, plans), moved_by_unit(context, plans));
                 const std::vector<LivePeak> peaks = live_peaks(offloaded.step.schedule, Space::kDevice);
                 // Where it is recomputed, a subsequence waits for its gradient with its workspace in use; elsewhere the
                 // model counts the received gradient, at most one message, a little longer than it lives.

@@ -5,12 +5,10 @@
 #include <random>
 
 #include "planner/lower.h"
-#include "planner/offload_amounts.h"
-#include "planner/partition_sequence.h"
-#include "planner/split_layers.h"
 #include "planner/step_estimate.h"
 #include "schedule/verify.h"
 #include "tests/support/random_scenario.h"
+#include "tests/support/undecided_step.h"
 
 namespace sluice {
 namespace {
@@ -60,6 +58,11 @@ Scenario with_tight_memory(Scenario s, double share) {
     return s;
 }
 
+void set_host_link(Scenario& s, BytesPerSecond rate) {
+    Pcie& pcie = s.cluster.pcie;
+    pcie.d2h = pcie.h2d = pcie.duplex = pcie.switch_d2h = pcie.switch_h2d = rate;
+}
+
 TEST(PlacementProperties, AmpleMemoryKeepsEverything) {
     std::mt19937 random(1);
     for (int round = 0; round < 60; ++round) {
@@ -102,9 +105,7 @@ TEST(PlacementProperties, SlowLinkAndCheapRecomputeGivesRecompute) {
     int checked = 0;
     for (int round = 0; round < 60; ++round) {
         Scenario s = with_tight_memory(random_scenario(random), 0.5);
-        for (BytesPerSecond* rate : {&s.cluster.pcie.d2h, &s.cluster.pcie.h2d, &s.cluster.pcie.duplex,
-                                     &s.cluster.pcie.switch_d2h, &s.cluster.pcie.switch_h2d})
-            *rate = BytesPerSecond{1e5};
+        set_host_link(s, BytesPerSecond{1e5});
         if (plan_step(with_placement(s, KeepAll{})).feasible()) continue;  // recomputing saves nothing at the peak
         const PlannedStep step = plan_step(with_placement(s, ThreeWay{}));
         ASSERT_TRUE(step.feasible()) << "round " << round;
@@ -124,9 +125,8 @@ TEST(PlacementProperties, InfiniteLinkKeepsKv) {
     int moving = 0;
     for (int round = 0; round < 60; ++round) {
         Scenario s = with_tight_memory(random_scenario(random), 0.5);
-        for (BytesPerSecond* rate : {&s.cluster.pcie.d2h, &s.cluster.pcie.h2d, &s.cluster.pcie.duplex,
-                                     &s.cluster.pcie.switch_d2h, &s.cluster.pcie.switch_h2d, &s.cluster.host.bandwidth})
-            *rate = BytesPerSecond{1e18};
+        set_host_link(s, BytesPerSecond{1e18});
+        s.cluster.host.bandwidth = BytesPerSecond{1e18};
         s.cluster.pcie.latency = Seconds{};
         const Lowered adaptive = lower(with_placement(s, AdaptiveOffload{}));
         if (!adaptive.feasible()) continue;
@@ -156,11 +156,8 @@ TEST(PlacementProperties, FloorsAreBelowEveryPeak) {
     for (int round = 0; round < 40; ++round) {
         Scenario s = random_scenario(random);
         s.policy.placement = ThreeWay{};
-        const std::vector<Subsequence> subs = partition_sequence(s);
-        std::vector<StagePlan> plans = split_layers(s, subs);
-        const FoldedStep step = fold_step(s, subs, plans);
-        const OffloadContext context = offload_context(s, subs, plans, step);
-        fill_windows(context, plans);
+        UndecidedStep undecided(s);
+        auto& [subs, plans, step, context] = undecided;
         for (std::size_t stage = 0; stage < plans.size(); ++stage) {
             const LiveModel& model = context.models[stage];
             const Bytes floor = model.floor();

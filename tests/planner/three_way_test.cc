@@ -43,7 +43,8 @@ struct Case {
             p.cheap.push_back(Bytes{cheap[i]});
             p.recompute.push_back(Seconds{cost[i]});
         }
-        p.layers = layers, p.exposure = exposure, p.host = Bytes{host}, p.quantum = 1_B, p.most_tried = most_tried;
+        p.layers = layers, p.exposed = BytesPerSecond{1 / exposure}, p.host = Bytes{host}, p.quantum = 1_B,
+        p.most_tried = most_tried;
         p.window = [this](std::size_t i, std::int64_t next) { return Bytes{window_of(i, next)}; };
         p.fits = [this](const Amounts& x, const Layers& r) { return fits(x, r); };
         p.shortages = [this](const Amounts& x) { return shortages(x); };
@@ -78,7 +79,7 @@ Case random_case(std::mt19937& random) {
     Case c;
     const std::size_t n = 1 + random() % 4;
     c.layers = 1 + upto(1);
-    c.exposure = static_cast<double>(1 + upto(7));
+    c.exposure = static_cast<double>(1 << upto(3));  // its inverse is exact
     for (std::size_t i = 0; i < n; ++i) {
         c.cheap.push_back(upto(2));
         c.activation.push_back(c.layers * c.cheap.back() + 1 + upto(2));
