@@ -1,0 +1,126 @@
+// Messages between ranks that are threads of one process: a group of members that meet, check that they mean the same
+// call, and copy from each other's memory.
+//
+// Every call blocks until all members are there, and returns when nobody needs the caller's memory any more. Same
+// inputs, same bits: sums are formed in the order of the members, whoever comes first.
+//
+// The k-th call of one member meets the k-th of every other. When they disagree (kind, bytes, root, description), every
+// member throws an InternalError naming both calls, instead of a hang or of garbage. When the run fails, calls end with
+// RunStopped. After either a communicator is of no more use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "runtime/run_monitor.h"
+#include "runtime/signal.h"
+#include "schedule/schedule.h"
+
+namespace sluice {
+
+// Who calls, and what for. `what` is compared between members (in full) and printed, never kept: make it beforehand,
+// with nothing in it that differs between members, for instance describe_call(op).
+struct CommCall {
+    std::uint32_t member = 0;  // position in the group
+    std::string_view what;
+};
+
+class Communicator {
+public:
+    // `name` is for messages: "group 2". Refers to the monitor.
+    Communicator(std::string name, std::vector<Rank> members, RunMonitor& monitor);
+
+    std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
+    std::uint32_t member_of(Rank rank) const;  // InternalError when it is not a member
+
+    // `all` becomes the members' parts one behind the other; parts may differ in length. `mine` may be its own place in
+    // `all`, and must not overlap it otherwise.
+    void all_gather(const CommCall& call, std::span<const float> mine, std::span<float> all);
+    // `mine` becomes the member's part of the sum of all members' `all`; parts lie one behind the other and may differ
+    // in length. `mine` may be its own place in `all`.
+    void reduce_scatter(const CommCall& call, std::span<const float> all, std::span<float> mine);
+    // Every member's values become the sum over members, in place. The pieces of a list are taken as one long vector;
+    // members need not cut it alike.
+    void all_reduce(const CommCall& call, std::span<float> values);
+    void all_reduce(const CommCall& call, std::span<const std::span<float>> pieces);
+    void all_reduce(const CommCall& call, std::span<double> values);
+    // Part j of `out` goes to member j, part i of `in` comes from member i. Parts may differ in length and be empty.
+    void all_to_all(const CommCall& call, std::span<const std::span<const float>> out,
+                    std::span<const std::span<float>> in);
+    // The root's bytes become everybody's.
+    void broadcast(const CommCall& call, std::uint32_t root, std::span<std::byte> bytes);
+    // From member 0 to member 1 of a group of two, one direction.
+    void send(const CommCall& call, std::span<const std::byte> bytes);
+    void receive(const CommCall& call, std::span<std::byte> bytes);
+    // Everybody is here.
+    void barrier(const CommCall& call);
+
+private:
+    enum class Kind : std::uint8_t {
+        kAllGather,
+        kReduceScatter,
+        kAllReduce,
+        kAllReduceDouble,
+        kAllToAll,
+        kBroadcast,
+        kTransfer,
+        kBarrier,
+    };
+    // What a member brings to a call. Kept until all have left it.
+    struct Slot {
+        Kind kind = Kind::kBarrier;
+        std::size_t bytes = 0;
+        std::uint32_t root = 0;
+        std::string_view what;
+        std::span<const float> in;                     // all_gather: mine; reduce_scatter: all
+        std::size_t out_floats = 0;                    // reduce_scatter: length of mine
+        std::span<const std::span<float>> pieces;      // all_reduce
+        std::span<double> doubles;                     // all_reduce of doubles
+        std::span<const std::span<const float>> outs;  // all_to_all
+        std::span<const std::byte> source;             // send, broadcast
+        std::uint32_t calls = 0;                       // how many calls this member has begun
+    };
+
+    void meet(const CommCall& call, const Slot& slot);
+    void leave(const CommCall& call);
+    void check_same(std::uint32_t k) const;
+    std::string describe(std::uint32_t member) const;
+
+    std::string name_;
+    std::vector<Rank> members_;
+    RunMonitor& monitor_;
+    std::vector<Slot> slots_;  // by member
+    Signal arrived_, left_;    // calls begun and ended, of all members together
+};
+
+// All communicators that a schedule needs, made before the first step: one per group, and one per ordered pair of ranks
+// that send to each other. Deadlock-free by making none later.
+class Communicators {
+public:
+    Communicators(const Schedule& schedule, RunMonitor& monitor);
+
+    Communicator& group(GroupId group) { return groups_[index(group)]; }
+    // Member 0 sends, member 1 receives. InternalError when the schedule has no such message.
+    Communicator& channel(Rank from, Rank to);
+
+private:
+    struct Channel {
+        Rank from, to;
+        std::size_t position;
+    };
+    std::deque<Communicator> groups_, channels_;
+    std::vector<Channel> index_;  // sorted by (from, to)
+};
+
+// What all partners of an op can say alike: "all_gather 512 MiB, forward layer 3 sub 2". Without rank, stage and
+// sequence, which differ between members of some groups.
+std::string describe_call(const Op& op);
+
+}  // namespace sluice

@@ -1,0 +1,50 @@
+// Runs a schedule, step after step: one thread per rank walks the rank's ops once and issues them to its backend.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "runtime/backend.h"
+#include "runtime/rank_program.h"
+#include "runtime/run_monitor.h"
+#include "runtime/signal.h"
+
+namespace sluice {
+
+class Executor {
+public:
+    // One backend per program. Refers to all of them. Starts the threads, which count as threads of the run, as does
+    // the caller's: from here on run_step() is called by this thread.
+    Executor(std::span<const RankProgram> programs, std::span<const std::unique_ptr<Backend>> backends,
+             RunMonitor& monitor);
+
+    // Stops the run and joins.
+    ~Executor();
+    Executor(const Executor&) = delete;
+    Executor& operator=(const Executor&) = delete;
+
+    // Runs one step and returns when every op of every rank has ended: the next step begins on quiet arenas, so no
+    // order is needed across steps. Allocates nothing. Throws the first failure of any thread of the run, as
+    // InputError, EnvironmentError or InternalError with one line; after that only destruction is left.
+    void run_step();
+
+    std::uint64_t steps() const { return steps_; }
+    std::int64_t step_begin() const { return begin_; }  // of the last step, steady_now()
+    std::int64_t step_end() const { return end_; }
+
+private:
+    void run_rank(std::size_t rank);
+
+    std::span<const RankProgram> programs_;
+    std::span<const std::unique_ptr<Backend>> backends_;
+    RunMonitor& monitor_;
+    Signal started_, ended_;  // steps begun; steps ended, of all ranks together
+    std::uint64_t steps_ = 0;
+    std::int64_t begin_ = 0, end_ = 0;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace sluice

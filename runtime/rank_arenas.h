@@ -1,0 +1,49 @@
+// The memory of one rank of a placed schedule: a device arena and a pinned host arena, and where its buffers lie in
+// them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "runtime/arena.h"
+#include "schedule/schedule.h"
+
+namespace sluice {
+
+class RankArenas {
+public:
+    // Both arenas end where their highest buffer does. Refers to the schedule. Throws InputError for a buffer without
+    // offset, EnvironmentError when the machine refuses.
+    RankArenas(const Schedule& schedule, Rank rank);
+
+    // Requires: a buffer of this rank, blocks in range. Neither allocates nor fails.
+    std::span<std::byte> span_of(BufferId buffer) const;
+    std::span<std::byte> span_of(BufferId buffer, std::uint32_t first_block, std::uint32_t last_block) const;
+    std::span<std::byte> span_of(const Access& access) const {
+        return span_of(access.buffer, access.first_block, access.last_block);
+    }
+
+    std::span<std::byte> arena(Space space) const;
+    Rank rank() const { return rank_; }
+
+    // Fills all that does not lie in a persistent buffer.
+    void poison_all() const;
+
+private:
+    const Schedule& schedule_;
+    Rank rank_;
+    Arena device_, host_;
+    std::vector<std::uint32_t> first_block_;  // by buffer, one more at the end: index into block_ends_
+    std::vector<Bytes> block_ends_;           // within the buffer; of buffers of this rank only
+};
+
+// The bytes seen as floats. Requires: a multiple of 4 of them, aligned; both are checked (InternalError).
+std::span<float> as_floats(std::span<std::byte> bytes);
+
+// One entry per rank. Refuses first (EnvironmentError) when all arenas together exceed the memory that is available,
+// with the bytes of device and host arenas in the message.
+std::vector<RankArenas> map_arenas(const Schedule& schedule);
+
+}  // namespace sluice
