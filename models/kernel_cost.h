@@ -17,7 +17,9 @@ Flops flops(const Attention&);
 Flops flops(const KernelShape&);
 
 // One kernel, `count` calls back to back, each followed by the calibration's launch gap.
-// Attention rates are looked up by (queries, keys), GEMM rates by (m n k)^(1/3), interpolated in the logarithm.
+// Attention rates are looked up by (queries, keys) and where the calibration has it head_dim, GEMM rates by (m n k)^(1/3)
+// or, where the calibration has them, by (m, n, k); pointwise rates by traffic in the kernel's own table, else one rate
+// for all. Interpolated in the logarithm. A kernel that the calibration calls fused takes no time and has no gap.
 Seconds kernel_time(const Kernel&, const Calibration&);
 Seconds compute_time(const Compute&, const Calibration&);
 

@@ -10,18 +10,37 @@
 
 namespace sluice {
 
-// A GEMM's rate by its size, the geometric mean of its dimensions.
+// A GEMM's rate, by its size, the geometric mean of its dimensions, or by the three dimensions themselves: one way in all
+// points of a table. By dimensions the points form a full grid. GPU libraries follow the size; a CPU's small matrices do not.
 struct GemmPoint {
     double size = 0;  // (m n k)^(1/3)
     FlopsPerSecond rate{};
+    std::int64_t m = 0, n = 0, k = 0;  // C[m, n] = A[m, k] B[k, n]; all 0: by size
     friend bool operator==(const GemmPoint&, const GemmPoint&) = default;
 };
 
-// Attention by queries of the call and keys it attends to; FLOPs are the unmasked ones (models/kernel_cost.h).
+// Attention by queries of the call and keys it attends to; FLOPs are the unmasked ones (models/kernel_cost.h). Where the
+// time per score is not all products (a CPU's exponentials), by the width of a head, too.
 struct AttentionPoint {
-    std::int64_t queries = 0, keys = 0;  // tokens; the points of a table form a full grid
+    std::int64_t queries = 0, keys = 0;  // tokens; the points of a table (of one head_dim) form a full grid
     FlopsPerSecond forward{}, backward{};
+    std::int64_t head_dim = 0;  // 0: any, in all points of the table
     friend bool operator==(const AttentionPoint&, const AttentionPoint&) = default;
+};
+
+// Memory-bound kernels that a calibration may know apart. The last four name one form of kNorm or kActivation;
+// calibration_of_model() leaves those of the model's forms, under the general name.
+enum class PointwiseKernel : std::uint8_t {
+    kNorm, kRope, kActivation, kResidual, kEmbedding, kCrossEntropy, kAccumulate, kAdamw, kOther,
+    kLayerNorm, kRmsNorm, kGelu, kSwiglu,
+};
+
+// Rate of one of them by the traffic of a call, as schedules count it.
+struct PointwisePoint {
+    PointwiseKernel kernel = PointwiseKernel::kOther;
+    Bytes traffic{};
+    BytesPerSecond rate{};
+    friend bool operator==(const PointwisePoint&, const PointwisePoint&) = default;
 };
 
 // A collective's or transfer's rate by message size, nccl-tests conventions: `size` is the whole tensor of one rank,
@@ -39,9 +58,11 @@ struct Interference {  // factors on a compute op's rate while other engines of 
 
 struct Calibration {
     std::string name;
-    std::vector<GemmPoint> gemm;            // ascending size
-    std::vector<AttentionPoint> attention;  // by queries, then keys
-    BytesPerSecond pointwise{};             // traffic rate of memory-bound kernels
+    std::vector<GemmPoint> gemm;            // ascending size, or by m, then n, then k
+    std::vector<AttentionPoint> attention;  // by head_dim, then queries, then keys
+    BytesPerSecond pointwise{};             // traffic rate of memory-bound kernels that the next table does not have
+    std::vector<PointwisePoint> pointwise_kernels;  // by kernel, then ascending traffic
+    std::vector<PointwiseKernel> fused;     // part of another kernel: no time and no gap of their own
     Seconds kernel_gap{};                   // launch gap per kernel
     std::vector<BandwidthPoint> nvlink_collective;   // inside a node, ascending size
     // Across nodes, per adapter: what nccl-tests reports for whole nodes, divided by the adapters of a node. Groups that
@@ -55,5 +76,11 @@ struct Calibration {
     Interference interference;
     friend bool operator==(const Calibration&, const Calibration&) = default;
 };
+
+struct Architecture;
+
+// With rows named after one form of a kernel ("swiglu") only where the model has that form, and then under the general
+// name ("activation"), in place of general rows.
+Calibration calibration_of_model(Calibration, const Architecture&);
 
 }  // namespace sluice

@@ -129,7 +129,9 @@ Scenario read_root(const YamlField& root, Reading& reading) {
     scenario.cluster = read_cluster_use(get(root, "cluster"), reading);
     if (const auto run = find(root, "run")) scenario.run = read_run(*run);
     if (const auto other = find(root, "other_job")) scenario.other_job = take_other_job(*other, scenario.cluster);
-    scenario.calibration = read_named_or_inline(get(root, "calibration"), "calibrations", reading, read_calibration);
+    const Calibration rates =
+        read_named_or_inline(get(root, "calibration"), "calibrations", reading, read_calibration);
+    scenario.calibration = calibration_of_model(rates, scenario.model);
     scenario.sequence = read_tokens(get(root, "sequence"), kSequenceLimits);
     if (const auto batch = find(root, "batch")) scenario.batch = read_batch(*batch, scenario.sequence);
     if (const auto precision = find(root, "precision")) scenario.precision = read_precision(*precision);

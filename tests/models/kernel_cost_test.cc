@@ -131,6 +131,66 @@ TEST(KernelCost, EveryCallPaysTheGap) {
     EXPECT_EQ(compute_time({}, c).value, 0);
 }
 
+// Rates m + 10 n + 100 k GFLOP/s at the corners of a cube, so that every axis shows in the result.
+TEST(KernelCost, GemmRateByShapeIsTrilinearInTheLogarithms) {
+    Calibration c = round_calibration();
+    c.gemm.clear();
+    for (const std::int64_t m : {1, 100})
+        for (const std::int64_t n : {1, 100})
+            for (const std::int64_t k : {1, 100})
+                c.gemm.push_back({0, FlopsPerSecond{1e9 * static_cast<double>(m + 10 * n + 100 * k)}, m, n, k});
+    const struct {
+        Gemm gemm;
+        double gflops;
+    } cases[] = {
+        {{1, 1, 1}, 111},       {{100, 1, 1}, 210},      {{1, 100, 1}, 1101},     {{1, 1, 100}, 10011},
+        {{10, 1, 1}, 160.5},    {{1, 10, 1}, 606},       {{1, 1, 10}, 5061},      {{10, 10, 10}, 50.5 * 111},
+        {{100, 10, 1}, 705},    {{1000, 1, 1}, 210},     {{5000, 1000, 1000}, 11100},  // outside: held
+    };
+    for (const auto& [gemm, gflops] : cases)
+        EXPECT_NEAR(kernel_time({gemm, 1}, c).value, flops(gemm).value / (gflops * 1e9), 1e-12 * gflops)
+            << gemm.m << " x " << gemm.n << " x " << gemm.k;
+    c.gemm.pop_back();
+    EXPECT_THROW(kernel_time({Gemm{8, 8, 8}, 1}, c), InternalError);
+}
+
+TEST(KernelCost, AttentionRateFollowsTheHeadWhereTheTableHasIt) {
+    Calibration c = round_calibration();
+    c.attention = {{10, 1000, FlopsPerSecond{1e9}, FlopsPerSecond{2e9}, 16},
+                   {10, 1000, FlopsPerSecond{3e9}, FlopsPerSecond{4e9}, 64}};
+    const auto rate = [&](std::int64_t head_dim, Pass pass) {
+        Attention a = attention(10, 1000, true, pass);
+        a.head_dim = head_dim;
+        return flops(a).value / kernel_time({a, 1}, c).value / 1e9;
+    };
+    EXPECT_NEAR(rate(16, Pass::kForward), 1, 1e-9);
+    EXPECT_NEAR(rate(32, Pass::kForward), 2, 1e-9);
+    EXPECT_NEAR(rate(32, Pass::kBackward), 3, 1e-9);
+    EXPECT_NEAR(rate(128, Pass::kBackward), 4, 1e-9);
+    EXPECT_NEAR(rate(8, Pass::kForward), 1, 1e-9);
+}
+
+TEST(KernelCost, PointwiseKernelsHaveTheirOwnRates) {
+    Calibration c = round_calibration();  // 1 TB/s for all
+    c.kernel_gap = Seconds{1};
+    c.pointwise_kernels = {{PointwiseKernel::kNorm, 1000_B, BytesPerSecond{1e3}},
+                           {PointwiseKernel::kNorm, 100000_B, BytesPerSecond{3e3}},
+                           {PointwiseKernel::kAdamw, 1_B, BytesPerSecond{7}}};
+    c.fused = {PointwiseKernel::kAccumulate};
+    const auto time = [&](PointwiseKind kind, Bytes traffic) {
+        return kernel_time({Pointwise{kind, traffic}, 1}, c).value;
+    };
+    EXPECT_DOUBLE_EQ(time(PointwiseKind::kNorm, 1000_B), 2);
+    EXPECT_NEAR(time(PointwiseKind::kNorm, 10000_B), 1 + 5, 1e-9);  // half way: 2 kB/s
+    EXPECT_DOUBLE_EQ(time(PointwiseKind::kNorm, 300000_B), 101);    // above the table: held
+    EXPECT_DOUBLE_EQ(time(PointwiseKind::kNorm, 10_B), 1.01);
+    EXPECT_DOUBLE_EQ(time(PointwiseKind::kAdamw, 7000_B), 1001);
+    EXPECT_NEAR(time(PointwiseKind::kRope, Bytes{2'000'000'000'000}), 3, 1e-9);  // not in the table
+    EXPECT_EQ(time(PointwiseKind::kAccumulate, 1000000_B), 0);                   // fused: no gap either
+    EXPECT_NEAR(compute_time({{{Pointwise{PointwiseKind::kAccumulate, 5_B}, 3}, {Gemm{100, 100, 100}, 1}}}, c).value,
+                1 + 2e6 / 1e12, 1e-12);
+}
+
 TEST(KernelCost, EmptyTablesAreABug) {
     const Calibration empty;
     EXPECT_THROW(kernel_time({Gemm{8, 8, 8}, 1}, empty), InternalError);
