@@ -32,6 +32,7 @@ constexpr std::array kVerbs{
     Verb{"check", check_verb, "verify a schedule"},
     Verb{"show", show_verb, "print a schedule (as text, or a grid) or the summary of a trace"},
     Verb{"export", export_verb, "turn a trace into Chrome/Perfetto JSON"},
+    Verb{"compare", compare_verb, "lay a predicted step beside measured ones and say where the error is from"},
 };
 
 void print_help(std::FILE* out) {

@@ -45,6 +45,8 @@ bool parse_arguments(const Usage& usage, const std::vector<std::string>& argumen
     app.add_option(usage.positional, *usage.positional_value)->required()->type_name("FILE");
     if (!usage.optional_positional.empty())
         app.add_option(usage.optional_positional, *usage.optional_value)->type_name("FILE");
+    if (!usage.more_positionals.empty())
+        app.add_option(usage.more_positionals, *usage.more_values)->required()->type_name("FILE");
     for (const Flag& flag : usage.flags) {
         CLI::Option* option = nullptr;
         if (flag.is_set != nullptr) option = app.add_flag(flag.names, *flag.is_set, flag.help);
