@@ -131,14 +131,6 @@ struct ShapeFlops {
     Flops operator()(const Pointwise&) const { return Flops{0}; }
 };
 
-struct OpClass {
-    std::string_view operator()(const Gemm&) const { return "gemm"; }
-    std::string_view operator()(const Attention& a) const {
-        return a.pass == Pass::kForward ? "attention_forward" : "attention_backward";
-    }
-    std::string_view operator()(const Pointwise& p) const { return name(p.kind); }
-};
-
 }  // namespace
 
 Flops flops(const Gemm& g) { return Flops{2 * as_double(g.m) * as_double(g.n) * as_double(g.k)}; }
@@ -163,7 +155,5 @@ Seconds compute_time(const Compute& compute, const Calibration& calibration) {
     for (const Kernel& kernel : compute.kernels) sum += kernel_time(kernel, calibration);
     return sum;
 }
-
-std::string_view op_class(const KernelShape& shape) { return std::visit(OpClass{}, shape); }
 
 }  // namespace sluice

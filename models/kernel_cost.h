@@ -1,10 +1,9 @@
 // How long one kernel takes alone on its GPU, from its shape and a calibration.
 #pragma once
 
-#include <string_view>
-
 #include "base/units.h"
 #include "scenarios/calibration.h"
+#include "schedule/op_class.h"
 #include "schedule/schedule.h"
 
 namespace sluice {
@@ -22,8 +21,5 @@ Flops flops(const KernelShape&);
 // for all. Interpolated in the logarithm. A kernel that the calibration calls fused takes no time and has no gap.
 Seconds kernel_time(const Kernel&, const Calibration&);
 Seconds compute_time(const Compute&, const Calibration&);
-
-// The op class that traces and reports use: "gemm", "attention_forward", "attention_backward", "norm", "adamw" ...
-std::string_view op_class(const KernelShape&);
 
 }  // namespace sluice

@@ -1,8 +1,7 @@
 #include "sim/merge_jobs.h"
 
 #include "base/error.h"
-#include "sim/lane_table.h"
-#include "sim/op_graph.h"
+#include "schedule/op_graph.h"
 
 namespace sluice {
 namespace {
@@ -27,8 +26,7 @@ public:
     }
 
     void add(const Job& job, std::uint32_t steps) {
-        const LaneTable lanes = lane_table(*job.schedule);
-        const OpGraph graph(*job.schedule, lanes);
+        const OpGraph graph(*job.schedule);
         const std::size_t which = merged_.jobs.size();
         merged_.jobs.push_back({merged_.schedule.ops.size(), job.schedule->ops.size(), steps});
         for (std::uint32_t step = 0; step < steps; ++step) {

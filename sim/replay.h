@@ -10,16 +10,12 @@
 #include "models/pinned_memory.h"
 #include "scenarios/calibration.h"
 #include "scenarios/cluster.h"
+#include "schedule/op_run.h"
 #include "schedule/schedule.h"
-#include "sim/op_graph.h"
+#include "schedule/op_graph.h"
 #include "schedule/op_matches.h"
 
 namespace sluice {
-
-// What the replay of one op found. Plain data: it is written by another process.
-struct OpRun {
-    double begin = -1, end = -1;  // seconds; -1: never
-};
 
 // Written while the replay runs, read by another process.
 struct ReplayCounters {

@@ -1,18 +1,18 @@
 #include "sim/simulate.h"
 
 #include "sim/build_trace.h"
-#include "sim/lane_table.h"
-#include "sim/op_graph.h"
+#include "traces/lane_table.h"
+#include "schedule/op_graph.h"
 #include "schedule/op_matches.h"
 #include "sim/run_replay.h"
-#include "sim/stuck_ops.h"
+#include "schedule/stuck_ops.h"
 
 namespace sluice {
 
 Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Calibration& calibration,
                     const SimulateOptions& options) {
     const LaneTable lanes = lane_table(schedule);
-    const OpGraph graph(schedule, lanes);
+    const OpGraph graph(schedule);
     const OpMatches matches(schedule);
 
     const PinnedMemory pinned = place_pinned(pinned_bytes(schedule, cluster.host.allocator), cluster);
@@ -21,7 +21,7 @@ Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Cali
 
     Simulation result;
     result.activities = found.activities;
-    result.stuck = stuck_ops(schedule, lanes, graph, matches, found.runs);
+    result.stuck = stuck_ops(schedule, graph, matches, found.runs);
     if (result.stuck.empty() && !options.events) {
         for (const OpRun& run : found.runs) result.trace.step = std::max(result.trace.step, Seconds{run.end});
     } else if (result.stuck.empty()) {

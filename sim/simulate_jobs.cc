@@ -7,9 +7,9 @@
 #include "models/pinned_memory.h"
 #include "schedule/op_matches.h"
 #include "sim/build_trace.h"
-#include "sim/lane_table.h"
+#include "traces/lane_table.h"
 #include "sim/merge_jobs.h"
-#include "sim/op_graph.h"
+#include "schedule/op_graph.h"
 #include "sim/run_replay.h"
 #include "traces/step_summary.h"
 
@@ -42,7 +42,7 @@ Run run_jobs(std::span<const Job> jobs, std::span<const std::uint32_t> steps, co
     Run run;
     run.merged = merge_jobs(jobs, steps, cluster);
     const Schedule& schedule = run.merged.schedule;
-    const OpGraph graph(schedule, lane_table(schedule));
+    const OpGraph graph(schedule);
     const OpMatches matches(schedule);
     ReplayFindings found = run_replay(schedule, graph, matches, cluster, calibration,
                                       place_pinned(pinned_by_gpu(jobs, cluster), cluster), progress);
@@ -60,7 +60,7 @@ public:
           cluster_(cluster),
           calibration_(calibration),
           lanes_(lane_table(schedule_)),
-          graph_(schedule_, lanes_),
+          graph_(schedule_),
           matches_(schedule_) {}
 
     // Means over the first `count` steps of job `j`.

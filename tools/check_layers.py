@@ -15,7 +15,7 @@ import sys
 MAY_INCLUDE = {
     "base": set(),
     "schedule": {"base"},
-    "traces": {"base"},
+    "traces": {"base", "schedule"},
     "scenarios": {"base"},
     "models": {"base", "schedule", "scenarios"},
     "planner": {"base", "schedule", "scenarios", "models"},

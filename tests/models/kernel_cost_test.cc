@@ -201,12 +201,5 @@ TEST(KernelCost, EmptyTablesAreABug) {
     EXPECT_THROW(kernel_time({attention(8, 8), 1}, ragged), InternalError);
 }
 
-TEST(KernelCost, OpClasses) {
-    EXPECT_EQ(op_class(Gemm{}), "gemm");
-    EXPECT_EQ(op_class(Attention{}), "attention_forward");
-    EXPECT_EQ(op_class(Attention{.pass = Pass::kBackward}), "attention_backward");
-    EXPECT_EQ(op_class(Pointwise{PointwiseKind::kAdamw, 1_B}), "adamw");
-}
-
 }  // namespace
 }  // namespace sluice

@@ -9,7 +9,7 @@
 #include "models/rails.h"
 #include "schedule/op_matches.h"
 #include "sim/collectives.h"
-#include "sim/offload_flows.h"
+#include "schedule/offload_flows.h"
 #include "tests/support/schedule_builder.h"
 
 namespace sluice {

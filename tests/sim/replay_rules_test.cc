@@ -9,8 +9,7 @@
 
 #include "schedule/place_memory.h"
 #include "schedule/schedule_text.h"
-#include "sim/lane_table.h"
-#include "sim/op_graph.h"
+#include "schedule/op_graph.h"
 #include "schedule/op_matches.h"
 #include "sim/simulate.h"
 #include "tests/sim/round_machine.h"
@@ -104,8 +103,7 @@ public:
     Rules(const Schedule& schedule, const Trace& trace)
         : schedule_(schedule),
           trace_(trace),
-          lanes_(lane_table(schedule)),
-          graph_(schedule, lanes_),
+          graph_(schedule),
           matches_(schedule) {}
 
     void check() const {
@@ -173,7 +171,6 @@ private:
 
     const Schedule& schedule_;
     const Trace& trace_;
-    LaneTable lanes_;
     OpGraph graph_;
     OpMatches matches_;
 };

@@ -1,4 +1,4 @@
 #include "traces/trace.h"
 #include "traces/trace.pb.h"
 #include <nlohmann/json.hpp>
-#include "schedule/schedule.h"
+#include "models/kernel_cost.h"

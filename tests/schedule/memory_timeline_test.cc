@@ -1,4 +1,4 @@
-#include "sim/memory_timeline.h"
+#include "schedule/memory_timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/offload_flows.h"
+#include "schedule/offload_flows.h"
 
 namespace sluice {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/lane_table.h"
+#include "traces/lane_table.h"
 
 #include <algorithm>
 #include <tuple>

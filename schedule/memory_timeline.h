@@ -8,7 +8,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "schedule/schedule.h"
-#include "sim/replay.h"
+#include "schedule/op_run.h"
 
 namespace sluice {
 

@@ -7,13 +7,12 @@
 
 #include "base/ids.h"
 #include "schedule/schedule.h"
-#include "sim/lane_table.h"
 
 namespace sluice {
 
 class OpGraph {
 public:
-    OpGraph(const Schedule& schedule, const LaneTable& lanes);
+    explicit OpGraph(const Schedule& schedule);
 
     // kNoOp for the first of its lane.
     OpId lane_predecessor(OpId op) const { return lane_predecessor_[index(op)]; }

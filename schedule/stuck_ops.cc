@@ -1,10 +1,12 @@
-#include "sim/stuck_ops.h"
+#include "schedule/stuck_ops.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include "schedule/lane_index.h"
 
 namespace sluice {
 namespace {
@@ -86,17 +88,19 @@ private:
 
 }  // namespace
 
-Diagnostics stuck_ops(const Schedule& schedule, const LaneTable& lanes, const OpGraph& graph, const OpMatches& matches,
+Diagnostics stuck_ops(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches,
                       std::span<const OpRun> runs) {
+    const auto ended = [](const OpRun& run) { return run.end >= 0; };
+    if (std::all_of(runs.begin(), runs.end(), ended)) return {};
     const StuckReport report(schedule, graph, matches, runs);
-    std::vector<OpId> head(lanes.lanes.size(), kNoOp);
-    for (const Op& op : schedule.ops) {
-        OpId& first = head[lanes.of_op[index(op.id)]];
-        if (first == kNoOp && !report.ended(op.id)) first = op.id;
-    }
+    const LaneIndex lanes(schedule);
     Diagnostics all;
-    for (const OpId id : head) {
-        if (id != kNoOp) all.push_back(report.at_head(id));
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+        for (std::uint32_t lane = 0; lane < lanes.lane_count(id_at<Rank>(r)); ++lane) {
+            const std::span<const OpId> ops = lanes.ops(id_at<Rank>(r), lane);
+            const auto head = std::find_if(ops.begin(), ops.end(), [&](OpId id) { return !report.ended(id); });
+            if (head != ops.end()) all.push_back(report.at_head(*head));
+        }
     }
     return all;
 }

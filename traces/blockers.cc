@@ -1,4 +1,4 @@
-#include "sim/blockers.h"
+#include "traces/blockers.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,18 +1,19 @@
-#include "sim/op_graph.h"
+#include "schedule/op_graph.h"
 
 #include <numeric>
 
+#include "schedule/lane_index.h"
+
 namespace sluice {
 
-OpGraph::OpGraph(const Schedule& schedule, const LaneTable& lanes)
+OpGraph::OpGraph(const Schedule& schedule)
     : lane_predecessor_(schedule.ops.size(), kNoOp),
       predecessor_counts_(schedule.ops.size(), 0),
       first_(schedule.ops.size() + 1, 0) {
-    std::vector<OpId> last(lanes.lanes.size(), kNoOp);
+    const LaneIndex lanes(schedule);
     for (const Op& op : schedule.ops) {
-        OpId& before = last[lanes.of_op[index(op.id)]];
-        lane_predecessor_[index(op.id)] = before;
-        before = op.id;
+        const std::uint32_t place = lanes.place(op.id);
+        if (place > 1) lane_predecessor_[index(op.id)] = lanes.ops(op.rank, lanes.lane(op.id))[place - 2];
     }
     const auto each_edge = [&](const auto& visit) {
         for (const Op& op : schedule.ops) {

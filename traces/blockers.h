@@ -6,9 +6,9 @@
 
 #include "base/ids.h"
 #include "schedule/schedule.h"
-#include "sim/op_graph.h"
+#include "schedule/op_graph.h"
 #include "schedule/op_matches.h"
-#include "sim/replay.h"
+#include "schedule/op_run.h"
 #include "traces/trace.h"
 
 namespace sluice {
