@@ -9,9 +9,9 @@
 // RunStopped. After either a communicator is of no more use.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -80,47 +80,37 @@ private:
         std::uint32_t root = 0;
         std::string_view what;
         std::span<const float> in;                     // all_gather: mine; reduce_scatter: all
-        std::size_t out_floats = 0;                    // reduce_scatter: length of mine
+        std::size_t part = 0;                          // reduce_scatter: floats of mine
         std::span<const std::span<float>> pieces;      // all_reduce
         std::span<double> doubles;                     // all_reduce of doubles
         std::span<const std::span<const float>> outs;  // all_to_all
+        std::span<const std::span<float>> ins;         // all_to_all
         std::span<const std::byte> source;             // send, broadcast
-        std::uint32_t calls = 0;                       // how many calls this member has begun
+    };
+    struct Cursor {  // a position in the pieces of a member
+        std::size_t piece = 0, at = 0;
+    };
+    struct Member {
+        Rank rank{};
+        std::uint32_t calls = 0;  // begun
+        Slot slot;
+        std::vector<Cursor> cursors;  // by member; of this member's own walk
     };
 
     void meet(const CommCall& call, const Slot& slot);
     void leave(const CommCall& call);
-    void check_same(std::uint32_t k) const;
+    void wait(Signal& signal, std::uint32_t target);
+    void check_same() const;
+    void check_parts() const;
+    [[noreturn]] void refuse(std::uint32_t member, std::string_view expected) const;
     std::string describe(std::uint32_t member) const;
+    void seek(std::vector<Cursor>& cursors, std::size_t position) const;
 
     std::string name_;
-    std::vector<Rank> members_;
     RunMonitor& monitor_;
-    std::vector<Slot> slots_;  // by member
-    Signal arrived_, left_;    // calls begun and ended, of all members together
+    std::vector<Member> members_;
+    Signal arrived_, left_;               // calls begun and ended, of all members together
+    std::atomic<std::uint32_t> busy_{0};  // members that read or write the memory of others now
 };
-
-// All communicators that a schedule needs, made before the first step: one per group, and one per ordered pair of ranks
-// that send to each other. Deadlock-free by making none later.
-class Communicators {
-public:
-    Communicators(const Schedule& schedule, RunMonitor& monitor);
-
-    Communicator& group(GroupId group) { return groups_[index(group)]; }
-    // Member 0 sends, member 1 receives. InternalError when the schedule has no such message.
-    Communicator& channel(Rank from, Rank to);
-
-private:
-    struct Channel {
-        Rank from, to;
-        std::size_t position;
-    };
-    std::deque<Communicator> groups_, channels_;
-    std::vector<Channel> index_;  // sorted by (from, to)
-};
-
-// What all partners of an op can say alike: "all_gather 512 MiB, forward layer 3 sub 2". Without rank, stage and
-// sequence, which differ between members of some groups.
-std::string describe_call(const Op& op);
 
 }  // namespace sluice

@@ -44,7 +44,7 @@ private:
     Signal started_, ended_;  // steps begun; steps ended, of all ranks together
     std::uint64_t steps_ = 0;
     std::int64_t begin_ = 0, end_ = 0;
-    std::vector<std::thread> threads_;
+    std::vector<std::jthread> threads_;  // last: joined before the rest goes
 };
 
 }  // namespace sluice

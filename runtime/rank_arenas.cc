@@ -1,0 +1,106 @@
+#include "runtime/rank_arenas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+#include "base/format_units.h"
+#include "schedule/describe.h"
+
+namespace sluice {
+namespace {
+
+struct ArenaSizes {
+    std::array<Bytes, 2> of_space{};  // by Space
+    Bytes& operator[](Space space) { return of_space[static_cast<std::size_t>(space)]; }
+};
+
+ArenaSizes arena_sizes(const Schedule& schedule, Rank rank) {
+    ArenaSizes sizes;
+    for (const Buffer& buffer : schedule.buffers) {
+        if (buffer.rank != rank) continue;
+        if (!buffer.offset)
+            throw InputError(
+                fmt::format("{} has no place in its arena: place the schedule's memory first", describe(buffer)));
+        sizes[buffer.space] = std::max(sizes[buffer.space], *buffer.offset + buffer.bytes);
+    }
+    return sizes;
+}
+
+}  // namespace
+
+RankArenas::RankArenas(const Schedule& schedule, Rank rank) : schedule_(schedule), rank_(rank) {
+    ArenaSizes sizes = arena_sizes(schedule, rank);
+    device_ = Arena(sizes[Space::kDevice], fmt::format("device arena of rank {}", index(rank)));
+    host_ = Arena(sizes[Space::kHost], fmt::format("host arena of rank {}", index(rank)));
+    first_block_.reserve(schedule.buffers.size() + 1);
+    for (const Buffer& buffer : schedule.buffers) {
+        first_block_.push_back(static_cast<std::uint32_t>(block_ends_.size()));
+        if (buffer.rank != rank) continue;
+        Bytes end{};
+        for (const Bytes block : buffer.blocks) block_ends_.push_back(end += block);
+    }
+    first_block_.push_back(static_cast<std::uint32_t>(block_ends_.size()));
+}
+
+std::span<std::byte> RankArenas::arena(Space space) const {
+    return (space == Space::kDevice ? device_ : host_).bytes();
+}
+
+std::span<std::byte> RankArenas::span_of(BufferId id) const {
+    const Buffer& buffer = schedule_.buffers[index(id)];
+    return arena(buffer.space)
+        .subspan(static_cast<std::size_t>(buffer.offset->value), static_cast<std::size_t>(buffer.bytes.value));
+}
+
+std::span<std::byte> RankArenas::span_of(BufferId id, std::uint32_t first, std::uint32_t last) const {
+    const Bytes* const ends = block_ends_.data() + first_block_[index(id)];
+    if (first_block_[index(id)] == first_block_[index(id) + 1]) return span_of(id);  // a single block
+    const Bytes begin = first == 0 ? 0_B : ends[first - 1];
+    return span_of(id).subspan(static_cast<std::size_t>(begin.value),
+                               static_cast<std::size_t>((ends[last] - begin).value));
+}
+
+void RankArenas::poison_all() const {
+    for (const Space space : {Space::kDevice, Space::kHost}) {
+        std::vector<std::pair<std::size_t, std::size_t>> kept;  // begin, end
+        for (const Buffer& buffer : schedule_.buffers)
+            if (buffer.rank == rank_ && buffer.space == space && buffer.persistent)
+                kept.emplace_back(static_cast<std::size_t>(buffer.offset->value),
+                                  static_cast<std::size_t>((*buffer.offset + buffer.bytes).value));
+        std::sort(kept.begin(), kept.end());
+        std::size_t at = 0;
+        const std::span<std::byte> all = arena(space);
+        for (const auto& [begin, end] : kept) {
+            if (begin > at) poison(all.subspan(at, begin - at));
+            at = std::max(at, end);
+        }
+        poison(all.subspan(at));
+    }
+}
+
+std::span<float> as_floats(std::span<std::byte> bytes) {
+    SLUICE_CHECK(bytes.size() % sizeof(float) == 0, "buffers of floats hold whole floats");
+    SLUICE_CHECK(reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0, "floats are aligned");
+    return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+std::vector<RankArenas> map_arenas(const Schedule& schedule) {
+    ArenaSizes all;
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+        ArenaSizes own = arena_sizes(schedule, id_at<Rank>(r));
+        for (const Space space : {Space::kDevice, Space::kHost}) all[space] += own[space];
+    }
+    const Bytes device = all[Space::kDevice], host = all[Space::kHost];
+    require_memory(device + host, fmt::format("the arenas of {} ranks (device {}, host {})", schedule.ranks.size(),
+                                              format(device), format(host)));
+    std::vector<RankArenas> arenas;
+    arenas.reserve(schedule.ranks.size());
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) arenas.emplace_back(schedule, id_at<Rank>(r));
+    return arenas;
+}
+
+}  // namespace sluice

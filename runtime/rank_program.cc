@@ -1,0 +1,106 @@
+#include "runtime/rank_program.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "schedule/happens_before.h"
+#include "schedule/lane_index.h"
+#include "schedule/topological_order.h"
+
+namespace sluice {
+namespace {
+
+class WaitFinder {
+public:
+    WaitFinder(const Schedule& schedule, const HappensBefore& before) : schedule_(schedule), before_(before) {}
+
+    // The events that `op` waits for: those of its `after` that neither its lane nor another of them implies. Sorted by
+    // lane.
+    const std::vector<LaneEvent>& of(OpId id) {
+        const Op& op = schedule_.ops[index(id)];
+        latest_.clear();
+        for (const OpId earlier : op.after) keep_latest({lanes().lane(earlier), lanes().place(earlier)});
+        waits_.clear();
+        for (const LaneEvent& event : latest_)
+            if (!implied_by_lane(id, event) && !implied_by_others(op.rank, event)) waits_.push_back(event);
+        std::sort(waits_.begin(), waits_.end(), [](const auto& a, const auto& b) { return a.lane < b.lane; });
+        return waits_;
+    }
+
+private:
+    const LaneIndex& lanes() const { return before_.lanes(); }
+
+    void keep_latest(const LaneEvent& event) {
+        for (LaneEvent& known : latest_)
+            if (known.lane == event.lane) {
+                known.place = std::max(known.place, event.place);
+                return;
+            }
+        latest_.push_back(event);
+    }
+
+    bool implied_by_lane(OpId id, const LaneEvent& event) const {
+        const std::uint32_t lane = lanes().lane(id), place = lanes().place(id);
+        if (event.lane == lane) return true;
+        if (place == 1) return false;
+        const OpId previous = lanes().ops(schedule_.ops[index(id)].rank, lane)[place - 2];
+        return before_.ended(previous)[event.lane] >= event.place;
+    }
+
+    bool implied_by_others(Rank rank, const LaneEvent& event) const {
+        return std::any_of(latest_.begin(), latest_.end(), [&](const LaneEvent& other) {
+            return before_.ended(lanes().ops(rank, other.lane)[other.place - 1])[event.lane] >= event.place;
+        });
+    }
+
+    const Schedule& schedule_;
+    const HappensBefore& before_;
+    std::vector<LaneEvent> latest_, waits_;
+};
+
+RankProgram empty_program(const LaneIndex& lanes, Rank rank) {
+    RankProgram program;
+    program.rank = rank;
+    for (std::uint32_t lane = 0; lane < lanes.lane_count(rank); ++lane) {
+        program.lanes.push_back(lanes.lane_at(rank, lane));
+        program.lane_ops.push_back(static_cast<std::uint32_t>(lanes.ops(rank, lane).size()));
+    }
+    return program;
+}
+
+// The spans can be set only when the vector that they refer to has stopped growing.
+void set_spans(RankProgram& program, const std::vector<std::size_t>& counts) {
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+        program.ops[i].waits = std::span(program.waits).subspan(first, counts[i]);
+        first += counts[i];
+    }
+}
+
+}  // namespace
+
+std::vector<RankProgram> rank_programs(const Schedule& schedule) {
+    LaneIndex lanes(schedule);
+    const auto order = topological_order(schedule, lanes);
+    if (!order)
+        throw InputError("the schedule cannot be run: ops wait for each other; `sluice check` prints the cycle");
+    HappensBefore before(schedule, std::move(lanes));
+    for (const OpId op : *order) before.enter(schedule.ops[index(op)]);
+
+    std::vector<RankProgram> programs;
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
+        programs.push_back(empty_program(before.lanes(), id_at<Rank>(r)));
+    std::vector<std::vector<std::size_t>> counts(programs.size());
+    WaitFinder finder(schedule, before);
+    for (const OpId op : *order) {
+        const std::size_t rank = index(schedule.ops[index(op)].rank);
+        const std::vector<LaneEvent>& waits = finder.of(op);
+        programs[rank].ops.push_back({op, {before.lanes().lane(op), before.lanes().place(op)}, {}});
+        programs[rank].waits.insert(programs[rank].waits.end(), waits.begin(), waits.end());
+        counts[rank].push_back(waits.size());
+    }
+    for (std::size_t r = 0; r < programs.size(); ++r) set_spans(programs[r], counts[r]);
+    return programs;
+}
+
+}  // namespace sluice

@@ -1,0 +1,123 @@
+#include "runtime/run_monitor.h"
+
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+// Requires: an exception is being handled.
+RunFailure current_failure() {
+    try {
+        throw;
+    } catch (const InputError& error) {
+        return {FailureKind::kInput, error.what()};
+    } catch (const EnvironmentError& error) {
+        return {FailureKind::kEnvironment, error.what()};
+    } catch (const std::bad_alloc&) {
+        return {FailureKind::kEnvironment, "out of memory"};
+    } catch (const std::exception& error) {
+        return {FailureKind::kInternal, error.what()};
+    } catch (...) {
+        return {FailureKind::kInternal, "an exception that is no std::exception"};
+    }
+}
+
+}  // namespace
+
+void RunMonitor::add_threads(std::size_t count) {
+    const std::lock_guard lock(mutex_);
+    threads_ += count;
+}
+
+void RunMonitor::explain_stuck_with(std::function<std::string()> explain) {
+    const std::lock_guard lock(mutex_);
+    explain_ = std::move(explain);
+}
+
+void RunMonitor::wait(Signal& signal, std::uint32_t target) {
+    if (stopped()) throw RunStopped{};
+    if (signal.reached(target)) return;
+    Waiting waiting{&signal, target, nullptr, nullptr};
+    enter(waiting);
+    signal.sleep(target, stopped_);
+    leave(waiting);
+    if (stopped()) throw RunStopped{};
+}
+
+void RunMonitor::fail(FailureKind kind, std::string message) {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    failed_ = true;
+    failure_ = {kind, std::move(message)};
+    stop_locked();
+}
+
+void RunMonitor::fail(std::exception_ptr cause, const std::string& where) {
+    try {
+        std::rethrow_exception(std::move(cause));
+    } catch (const RunStopped&) {
+        return;
+    } catch (...) {
+        RunFailure failure = current_failure();
+        if (!where.empty()) failure.message = where + ": " + failure.message;
+        fail(failure.kind, std::move(failure.message));
+    }
+}
+
+void RunMonitor::stop() {
+    const std::lock_guard lock(mutex_);
+    stop_locked();
+}
+
+void RunMonitor::throw_failure() const {
+    const std::lock_guard lock(mutex_);
+    if (!failed_) return;
+    switch (failure_.kind) {
+        case FailureKind::kInput:
+            throw InputError(failure_.message);
+        case FailureKind::kEnvironment:
+            throw EnvironmentError(failure_.message);
+        case FailureKind::kInternal:
+            throw InternalError(failure_.message);
+    }
+}
+
+// Whoever comes last asks whether the run is stuck: nobody else moves then, and all waits are in the list.
+void RunMonitor::enter(Waiting& waiting) {
+    const std::lock_guard lock(mutex_);
+    waiting.next = first_;
+    if (first_ != nullptr) first_->before = &waiting;
+    first_ = &waiting;
+    ++waiting_;
+    if (stopped_ || !stuck()) return;
+    failed_ = true;
+    failure_ = {FailureKind::kInternal, "the step is stuck: every thread waits for another"};
+    if (explain_) failure_.message = "the step is stuck: " + explain_();
+    stop_locked();
+}
+
+void RunMonitor::leave(Waiting& waiting) {
+    const std::lock_guard lock(mutex_);
+    (waiting.before != nullptr ? waiting.before->next : first_) = waiting.next;
+    if (waiting.next != nullptr) waiting.next->before = waiting.before;
+    --waiting_;
+}
+
+// A thread that has been called but has not woken up yet is still in the list: its wait has ended all the same.
+bool RunMonitor::stuck() const {
+    if (threads_ == 0 || waiting_ != threads_) return false;
+    for (const Waiting* w = first_; w != nullptr; w = w->next)
+        if (w->signal->reached(w->target)) return false;
+    return true;
+}
+
+// Waits that begin later see `stopped_` before they sleep.
+void RunMonitor::stop_locked() {
+    stopped_.store(true, std::memory_order_seq_cst);
+    for (const Waiting* w = first_; w != nullptr; w = w->next) w->signal->ring();
+}
+
+}  // namespace sluice
