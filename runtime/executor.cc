@@ -13,7 +13,6 @@ Executor::Executor(std::span<const RankProgram> programs, std::span<const std::u
                    RunMonitor& monitor)
     : programs_(programs), backends_(backends), monitor_(monitor) {
     SLUICE_CHECK(programs.size() == backends.size(), "one backend per rank");
-    monitor_.add_threads(programs.size() + 1);
     try {
         for (std::size_t rank = 0; rank < programs.size(); ++rank)
             threads_.emplace_back([this, rank] { run_rank(rank); });

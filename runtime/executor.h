@@ -16,8 +16,9 @@ namespace sluice {
 
 class Executor {
 public:
-    // One backend per program. Refers to all of them. Starts the threads, which count as threads of the run, as does
-    // the caller's: from here on run_step() is called by this thread.
+    // One backend per program. Refers to all of them. Starts the threads. The monitor is to be told of them beforehand,
+    // together with all threads of the backends and the one that will call run_step(): one that knew of the lanes alone
+    // would take lanes that wait for their first op for a stuck run.
     Executor(std::span<const RankProgram> programs, std::span<const std::unique_ptr<Backend>> backends,
              RunMonitor& monitor);
 

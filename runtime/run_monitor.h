@@ -27,8 +27,8 @@ struct RunFailure {
 
 class RunMonitor {
 public:
-    // Threads that take part, the one that calls run_step() included. Only when that many wait is a run stuck; with 0
-    // (or while more threads wait than were named) nothing is ever taken for stuck.
+    // Threads that will take part, the one that calls run_step() included; to be called before any of them waits. Only
+    // when that many wait is a run stuck; with 0 nothing ever is.
     void add_threads(std::size_t count);
 
     // Adds lines that say what is waiting for what. Asked once, when the run is stuck and no thread of it moves.

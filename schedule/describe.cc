@@ -14,6 +14,17 @@ std::string describe(const Op& op) {
     return fmt::format("op {} (rank {}, {})", index(op.id), index(op.rank), lane);
 }
 
+std::string describe(const Tag& tag) {
+    std::string text(name(tag.phase));
+    if (tag.sequence != 0) text += fmt::format(" seq {}", tag.sequence);
+    if (tag.stage >= 0) text += fmt::format(" stage {}", tag.stage);
+    if (tag.virtual_stage >= 0) text += fmt::format(" virtual {}", tag.virtual_stage);
+    if (tag.layer >= 0) text += fmt::format(" layer {}", tag.layer);
+    if (tag.subsequence >= 0) text += fmt::format(" sub {}", tag.subsequence);
+    if (tag.part >= 0) text += fmt::format(" part {}", tag.part);
+    return text;
+}
+
 std::string describe(const Buffer& buffer) {
     return fmt::format("buffer {} (rank {}, {} {})", index(buffer.id), index(buffer.rank), name(buffer.space),
                        name(buffer.kind));

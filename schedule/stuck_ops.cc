@@ -17,8 +17,10 @@ public:
         : schedule_(schedule), graph_(graph), matches_(matches), runs_(runs) {}
 
     Diagnostic at_head(OpId id) const {
+        std::vector<std::string> lacking = waits(id);
+        if (lacking.empty()) lacking.emplace_back("nothing that the schedule names");
         return {"stuck", id, kNoBuffer,
-                fmt::format("{} never started; it waits for {}", describe(id), fmt::join(waits(id), ", "))};
+                fmt::format("{} never started; it waits for {}", describe(id), fmt::join(lacking, ", "))};
     }
 
     bool ended(OpId id) const { return runs_[index(id)].end >= 0; }

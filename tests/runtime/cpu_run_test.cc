@@ -1,0 +1,57 @@
+#include "runtime/cpu/cpu_run.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "schedule/verify.h"
+#include "tests/runtime/toy_step.h"
+
+namespace sluice {
+namespace {
+
+// Two ranks, every kind of lane: rank 0 makes x, offloads it, sends it on and reloads it; both reduce their results.
+constexpr std::string_view kAllLanes = R"(sluice-schedule 1
+host h0 1 GiB
+rank r0 h0 1 MiB
+rank r1 h0 1 MiB
+group g0 r0 r1
+buffer b0 r0 device weights 256 B @0 B persistent
+buffer b1 r0 device activation 256 B @512 B
+buffer b2 r0 host staging 256 B @0 B
+buffer b3 r0 device activation 256 B @512 B
+buffer b4 r0 device grads 256 B @1024 B persistent
+buffer b5 r1 device activation 256 B @0 B
+buffer b6 r1 device grads 256 B @512 B persistent
+op 0 r0 compute norm(1 KiB) gemm(8 8 8) | read b0 write b1 | forward stage 0 sub 0
+op 1 r0 copy_out 256 B | after 0 | read b1 write b2 | forward stage 0 sub 0
+op 2 r0 send r1 256 B | after 0 | read b1 | forward stage 0 sub 0
+op 3 r1 receive r0 256 B | write b5 | forward stage 1 sub 0
+op 4 r1 compute gemm(8 8 8) | after 3 | read b5 accumulate b6 | backward stage 1 sub 0
+op 5 r1 collective all_reduce g0 256 B | after 4 | accumulate b6 | optimizer
+op 6 r0 copy_in 256 B | after 1 2 | read b2 write b3 | backward stage 0 sub 0
+op 7 r0 compute gemm(8 8 8) | after 6 | read b3 accumulate b4 | backward stage 0 sub 0
+op 8 r0 collective all_reduce g0 256 B | after 7 | accumulate b4 | optimizer
+op 9 r0 compute adamw(1 KiB) | after 8 | read b4 accumulate b0 | optimizer
+end
+)";
+
+TEST(CpuRun, RunsEveryKindOfLane) {
+    const Schedule schedule = parse(kAllLanes);
+    ASSERT_TRUE(verify(schedule).empty()) << verify(schedule)[0].message;
+    ToyRun toy(schedule);
+    ToyReference reference(toy.schedule);
+    for (int step = 0; step < 20; ++step) {
+        toy.run.run_step();
+        reference.run_step();
+        for (const std::uint32_t buffer : {0U, 4U, 6U})
+            ASSERT_EQ(toy.content(BufferId{buffer}), reference.content(BufferId{buffer})) << step;
+    }
+    EXPECT_GT(toy.run.step_time(), Seconds{0});
+}
+
+}  // namespace
+}  // namespace sluice
