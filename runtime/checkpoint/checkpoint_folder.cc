@@ -28,12 +28,32 @@ void check_file(const std::filesystem::path& checkpoint, const FileRecord& expec
                                      got.crc32, expected.crc32));
 }
 
-void check_checkpoint(const std::filesystem::path& checkpoint, CheckpointCheck check) {
-    const CheckpointManifest manifest = read_manifest(checkpoint);
-    const std::string expected = checkpoint_name(manifest.state.step);
-    if (checkpoint.filename() != expected)
-        throw InputError(fmt::format("{}: its manifest is of {}", checkpoint.string(), expected));
+CheckpointManifest check_checkpoint(const std::filesystem::path& checkpoint, CheckpointCheck check) {
+    CheckpointManifest manifest = read_manifest(checkpoint);
     for (const FileRecord& file : manifest.files) check_file(checkpoint, file, check);
+    return manifest;
+}
+
+// Nothing that is wrong with a checkpoint may stop a search for a better one.
+template <class Check>
+std::optional<std::string> damage_found_by(const Check& check) {
+    try {
+        check();
+        return std::nullopt;
+    } catch (const InputError& error) {
+        return error.what();
+    } catch (const EnvironmentError& error) {
+        return error.what();
+    }
+}
+
+std::optional<std::string> damage_of_step(const std::filesystem::path& checkpoint, std::int64_t step,
+                                          CheckpointManifest& manifest) {
+    return damage_found_by([&] {
+        manifest = check_checkpoint(checkpoint, CheckpointCheck::kChecksums);
+        if (manifest.state.step != step)
+            throw InputError(fmt::format("{}: its manifest is of step {}", checkpoint.string(), manifest.state.step));
+    });
 }
 
 }  // namespace
@@ -66,28 +86,21 @@ CheckpointManifest read_manifest(const std::filesystem::path& checkpoint) {
 }
 
 std::optional<std::string> checkpoint_damage(const std::filesystem::path& checkpoint, CheckpointCheck check) {
-    try {
-        check_checkpoint(checkpoint, check);
-        return std::nullopt;
-    } catch (const InputError& error) {
-        return error.what();
-    } catch (const EnvironmentError& error) {
-        return error.what();
-    }
+    return damage_found_by([&] { check_checkpoint(checkpoint, check); });
 }
 
 LatestCheckpoint latest_checkpoint(const std::filesystem::path& folder) {
     LatestCheckpoint latest;
     for (const std::int64_t step : checkpoint_steps(folder)) {
         const std::filesystem::path path = folder / checkpoint_name(step);
-        if (const auto damage = checkpoint_damage(path, CheckpointCheck::kChecksums)) {
+        if (const auto damage = damage_of_step(path, step, latest.manifest)) {
             latest.refused.push_back(*damage);
             continue;
         }
         latest.path = path;
-        latest.manifest = read_manifest(path);
-        break;
+        return latest;
     }
+    latest.manifest = {};
     return latest;
 }
 

@@ -48,8 +48,9 @@ private:
 
 void make_folder(const fs::path& folder) {
     std::error_code error;
-    fs::create_directories(folder, error);
+    const bool is_new = fs::create_directories(folder, error);
     if (error) fail(folder, "cannot make the folder", error.value());
+    if (is_new) sync_folder(fs::absolute(folder / "..").lexically_normal());
 }
 
 void remove_tree(const fs::path& path) {
@@ -191,7 +192,6 @@ std::string second_moment_name(std::string_view parameter) { return fmt::format(
 fs::path write_checkpoint(const fs::path& folder, const CheckpointContent& content, const CheckpointOptions& options) {
     SLUICE_CHECK(content.state.step >= 0 && content.state.data_position >= 0, "steps and sequences are counted from 0");
     make_folder(folder);
-    sync_folder(fs::absolute(folder / "..").lexically_normal());
     const FolderLock lock(folder);
     remove_leftovers(folder);
     fs::path checkpoint = folder / checkpoint_name(content.state.step);

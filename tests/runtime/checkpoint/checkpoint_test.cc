@@ -62,6 +62,15 @@ TEST_F(CheckpointTest, WhatIsWrittenIsRead) {
     EXPECT_TRUE(latest.refused.empty());
 }
 
+TEST_F(CheckpointTest, IsReadUnderAnyName) {
+    const fs::path best = folder.path() / "best";
+    fs::rename(write(10), best);
+    expect_small_checkpoint(best, 10);
+    expect_small_checkpoint(best / "", 10);
+    EXPECT_FALSE(checkpoint_damage(best, CheckpointCheck::kChecksums));
+    EXPECT_FALSE(latest_checkpoint(folder.path()).path);
+}
+
 TEST_F(CheckpointTest, LargeModelsAreSplitOverFiles) {
     const CheckpointContent content = small_checkpoint(3);
     const fs::path path = write_checkpoint(folder.path(), content, {.keep = 0, .largest_model_file = 48_B});
@@ -164,7 +173,7 @@ TEST_F(CheckpointTest, RefusesOtherVersionsAndFoldersByName) {
     const auto with = [&](std::string_view from, std::string_view to) { return change(from, to), refusal(); };
     EXPECT_EQ(with("\"version\": 1", "\"version\": 2"), "manifest.json: version 2 of a checkpoint, expected 1");
     EXPECT_EQ(with("sluice-checkpoint", "other"), "manifest.json: format \"other\", expected \"sluice-checkpoint\"");
-    EXPECT_EQ(with("\"step\": 20", "\"step\": 30"), " its manifest is of step-00000030");
+    EXPECT_EQ(with("\"step\": 20", "\"step\": 30"), " its manifest is of step 30");
     EXPECT_EQ(with("\"step\": 20", "\"step\": -1"), "manifest.json: step: expected an integer from 0 to 2^63 - 1");
     EXPECT_EQ(with("\"step\": 20", "\"stop\": 20"), "manifest.json: step: expected an integer from 0 to 2^63 - 1");
     EXPECT_EQ(with("\"config.json\"", "\"../step-00000010/config.json\""),
