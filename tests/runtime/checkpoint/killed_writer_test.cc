@@ -62,6 +62,27 @@ TEST(KilledWriter, LeavesTheOldOrTheNewCheckpoint) {
     EXPECT_LE(folder.names().size(), 2U);
 }
 
+// What another process sees at any moment is what a kill at that moment would leave. Kills at random would seldom hit
+// the moment between two names.
+TEST(KilledWriter, ReplacesInOneMoment) {
+    const TemporaryFolder folder;
+    const auto path = write_checkpoint(folder.path(), small_checkpoint(7), {.keep = 1});
+    const ::pid_t child = ::fork();
+    if (child == 0)
+        for (;;) write_checkpoint(folder.path(), small_checkpoint(7), {.keep = 1});
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+    std::int64_t looks = 0;
+    for (; std::chrono::steady_clock::now() < end; ++looks) {
+        const auto damage = checkpoint_damage(path, CheckpointCheck::kSizes);
+        EXPECT_FALSE(damage) << *damage;
+        if (damage) break;
+    }
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    EXPECT_GT(looks, 0);
+    expect_small_checkpoint(path, 7);
+}
+
 // A second writer is told so; when the first is gone, however it ended, the folder is free.
 TEST(KilledWriter, HoldsTheFolderWhileItLives) {
     const TemporaryFolder folder;
