@@ -64,11 +64,17 @@ void Communicator::meet(const CommCall& call, const Slot& slot) {
     ++own.calls;
     arrived_.add();
     wait(arrived_, own.calls * size());
-    check_same();
     busy_.fetch_add(1, std::memory_order_seq_cst);
-    if (!monitor_.stopped()) return;
+    if (monitor_.stopped()) {
+        busy_.fetch_sub(1, std::memory_order_seq_cst);
+        throw RunStopped{};
+    }
+    const std::optional<std::string> fault = find_fault();
+    checked_.add();
+    if (!fault) return;
     busy_.fetch_sub(1, std::memory_order_seq_cst);
-    throw RunStopped{};
+    wait(checked_, own.calls * size());  // others may still look at the slot of this member
+    throw InternalError(*fault);
 }
 
 void Communicator::leave(const CommCall& call) {
@@ -89,35 +95,30 @@ void Communicator::wait(Signal& signal, std::uint32_t target) {
 }
 
 // All members look at the same slots, and so find the same fault.
-void Communicator::check_same() const {
+std::optional<std::string> Communicator::find_fault() const {
     const auto signature = [](const Slot& s) { return std::tuple(s.kind, s.bytes, s.root, s.what); };
+    const auto call = [&](std::uint32_t m) {
+        return fmt::format("{}, call {}: {}", name_, members_[0].calls - 1, describe(m));
+    };
     for (std::uint32_t m = 1; m < size(); ++m)
-        if (signature(members_[m].slot) != signature(members_[0].slot)) refuse(m, "the same call");
-    check_parts();
-}
-
-void Communicator::check_parts() const {
+        if (signature(members_[m].slot) != signature(members_[0].slot))
+            return fmt::format("{}, but {}, expected the same call", call(0), describe(m));
     const Slot& first = members_[0].slot;
     if (first.kind == Kind::kAllGather || first.kind == Kind::kReduceScatter) {
         std::size_t floats = 0;
         for (const Member& m : members_) floats += first.kind == Kind::kAllGather ? m.slot.in.size() : m.slot.part;
         if (floats * sizeof(float) != first.bytes)
-            throw InternalError(fmt::format("{}, call {}: {}, but the members' parts have {} bytes together", name_,
-                                            members_[0].calls - 1, describe(0), floats * sizeof(float)));
+            return fmt::format("{}, but the members' parts have {} bytes together", call(0), floats * sizeof(float));
     }
-    if (first.kind != Kind::kAllToAll) return;
+    if (first.kind != Kind::kAllToAll) return std::nullopt;
     for (std::uint32_t from = 0; from < size(); ++from)
-        for (std::uint32_t to = 0; to < size(); ++to)
-            if (members_[from].slot.outs[to].size() != members_[to].slot.ins[from].size())
-                throw InternalError(fmt::format("{}, call {}: {}, and sends {} floats to rank {}, which expects {}",
-                                                name_, members_[0].calls - 1, describe(from),
-                                                members_[from].slot.outs[to].size(), index(members_[to].rank),
-                                                members_[to].slot.ins[from].size()));
-}
-
-void Communicator::refuse(std::uint32_t member, std::string_view expected) const {
-    throw InternalError(fmt::format("{}, call {}: {}, but {}, expected {}", name_, members_[0].calls - 1, describe(0),
-                                    describe(member), expected));
+        for (std::uint32_t to = 0; to < size(); ++to) {
+            const std::size_t sent = members_[from].slot.outs[to].size(), expected = members_[to].slot.ins[from].size();
+            if (sent != expected)
+                return fmt::format("{}, and sends {} floats to rank {}, which expects {}", call(from), sent,
+                                   index(members_[to].rank), expected);
+        }
+    return std::nullopt;
 }
 
 std::string Communicator::describe(std::uint32_t member) const {

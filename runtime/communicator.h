@@ -6,12 +6,13 @@
 //
 // The k-th call of one member meets the k-th of every other. When they disagree (kind, bytes, root, description), every
 // member throws an InternalError naming both calls, instead of a hang or of garbage. When the run fails, calls end with
-// RunStopped. After either a communicator is of no more use.
+// RunStopped. After either a communicator is of no more use. Lists of spans are read by other members during the call.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,9 +101,7 @@ private:
     void meet(const CommCall& call, const Slot& slot);
     void leave(const CommCall& call);
     void wait(Signal& signal, std::uint32_t target);
-    void check_same() const;
-    void check_parts() const;
-    [[noreturn]] void refuse(std::uint32_t member, std::string_view expected) const;
+    std::optional<std::string> find_fault() const;  // between the members of the call that all are in
     std::string describe(std::uint32_t member) const;
     void seek(std::vector<Cursor>& cursors, std::size_t position) const;
 
@@ -110,6 +109,7 @@ private:
     RunMonitor& monitor_;
     std::vector<Member> members_;
     Signal arrived_, left_;               // calls begun and ended, of all members together
+    Signal checked_;                      // calls whose partners have been compared
     std::atomic<std::uint32_t> busy_{0};  // members that read or write the memory of others now
 };
 

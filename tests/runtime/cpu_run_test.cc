@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <random>
-#include <thread>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "schedule/verify.h"
+#include "tests/runtime/allocation_count.h"
 #include "tests/runtime/toy_step.h"
 
 namespace sluice {
@@ -51,6 +52,84 @@ TEST(CpuRun, RunsEveryKindOfLane) {
             ASSERT_EQ(toy.content(BufferId{buffer}), reference.content(BufferId{buffer})) << step;
     }
     EXPECT_GT(toy.run.step_time(), Seconds{0});
+}
+
+TEST(CpuRun, AllocatesNothingInAStep) {
+    CpuOptions options;
+    options.poison_on_release = true;
+    options.delay_copies = CopyDelays{1, Seconds{50e-6}};
+    options.copy_in_limit = BytesPerSecond{1e7};
+    ToyRun toy(parse(kAllLanes), options);
+    toy.run.run_step();
+    const AllocationCount count;
+    for (int step = 0; step < 20; ++step) toy.run.run_step();
+    EXPECT_EQ(count.so_far(), 0U);
+    auto sign = std::make_unique<int>(1);  // of life
+    EXPECT_EQ(count.so_far(), 1U);
+}
+
+// A limit is a floor under the time of copies, and can change between steps.
+TEST(CpuRun, HoldsCopiesUpToTheLimit) {
+    ToyRun toy(parse(kAllLanes));
+    const auto copy_time = [&](std::uint32_t op) {
+        toy.run.run_step();
+        const OpTimes& times = toy.run.times().ops[op];
+        return times.end - times.begin;
+    };
+    toy.run.limit_copies(LaneKind::kCopyOut, BytesPerSecond{256 / 5e-3});
+    EXPECT_GE(copy_time(1), 5'000'000);
+    toy.run.limit_copies(LaneKind::kCopyIn, BytesPerSecond{256 / 3e-3});
+    EXPECT_GE(copy_time(6), 3'000'000);
+    toy.run.limit_copies(LaneKind::kCopyOut, std::nullopt);
+    EXPECT_THROW(toy.run.limit_copies(LaneKind::kCompute, std::nullopt), InternalError);
+}
+
+// Blocks of one buffer live and die apart: K and V of the last subsequence are poisoned while the first one's are in
+// use.
+TEST(CpuRun, ReleasesBlockByBlock) {
+    const Schedule schedule = parse(R"(sluice-schedule 1
+host h0 1 GiB
+rank r0 h0 1 MiB
+buffer b0 r0 device kv 128 B @0 B blocks 64 B 64 B
+buffer b1 r0 device grads 64 B @512 B persistent
+op 0 r0 compute | write b0[0] | forward sub 0
+op 1 r0 compute | read b0[0] write b0[1] | forward sub 1
+op 2 r0 compute | read b0 accumulate b1 | backward sub 1
+op 3 r0 compute | read b0[0] accumulate b1 | backward sub 0
+end
+)");
+    CpuOptions options;
+    options.poison_on_release = true;
+    std::vector<bool> poisoned;
+    const RankArenas* arenas = nullptr;
+    ToyRun toy(schedule, options, [&](const Op& op, KernelClock&) {
+        if (op.id != OpId{3}) return;
+        for (const std::uint32_t block : {0U, 1U})
+            poisoned.push_back(is_poison(as_floats(arenas->span_of(BufferId{0}, block, block))[3]));
+    });
+    arenas = toy.arenas.data();
+    ToyReference reference(toy.schedule);
+    for (int step = 0; step < 3; ++step) {
+        toy.run.run_step();
+        reference.run_step();
+        EXPECT_EQ(toy.content(BufferId{1}), reference.content(BufferId{1}));
+    }
+    EXPECT_EQ(poisoned, (std::vector<bool>{false, true, false, true, false, true}));
+}
+
+// An op that uses more than it says finds poison.
+TEST(CpuRun, UndeclaredReadsFindPoison) {
+    Schedule schedule = parse(kAllLanes);
+    CpuOptions options;
+    options.poison_on_release = true;
+    const RankArenas* arenas = nullptr;
+    bool found = false;
+    ToyRun toy(schedule, options, [&](const Op& op, KernelClock&) {
+        if (op.id == OpId{9}) found = is_poison(as_floats(arenas->span_of(BufferId{3}))[0]);
+    });
+    arenas = toy.arenas.data();
+    toy.run.run_step();
+    EXPECT_TRUE(found);
 }
 
 }  // namespace

@@ -78,7 +78,8 @@ ToyRun::ToyRun(Schedule s, const CpuOptions& options, RunOp before_op)
       arenas(map_arenas(schedule)),
       communicators(schedule, monitor),
       runner(schedule, arenas, communicators),
-      run(schedule, arenas, monitor,
+      run(
+          schedule, arenas, monitor,
           [this, before = std::move(before_op)](const Op& op, KernelClock& clock) {
               if (before) before(op, clock);
               runner(op, clock);

@@ -17,9 +17,9 @@
 namespace sluice {
 
 // Compute, and collectives of a group of one, fold everything they read into one number below 1021 and write numbers
-// that depend on it, on the op and on the position; an accumulation adds, modulo 1021. A send moves the bytes it reads to
-// those that its receive writes. A collective of several members is an all-reduce in place of what it accumulates into.
-// So a byte that was read too early or too late changes results, and poison makes them NaN.
+// that depend on it, on the op and on the position; an accumulation adds, modulo 1021. A send moves the bytes it reads
+// to those that its receive writes. A collective of several members is an all-reduce in place of what it accumulates
+// into. So a byte that was read too early or too late changes results, and poison makes them NaN.
 class ToyRunner {
 public:
     ToyRunner(const Schedule& schedule, const std::vector<RankArenas>& arenas, Communicators& communicators);
@@ -52,8 +52,8 @@ struct ToyRun {
 
 Schedule parse(std::string_view text);
 
-// Runs the ops one after another, in listed order, each buffer in bytes of its own. A receive comes after its send in the
-// list; a collective of several members happens with the last of them.
+// Runs the ops one after another, in listed order, each buffer in bytes of its own. A receive comes after its send in
+// the list; a collective of several members happens with the last of them.
 class ToyReference {
 public:
     explicit ToyReference(const Schedule& schedule);
