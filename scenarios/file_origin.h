@@ -12,7 +12,7 @@ struct FileOrigin {
         std::string id, title, note{};
     };
     struct Block {
-        std::string source, note{};  // source: an id; empty: the first source
+        std::string source, note{};  // source: an id, or several as "[id, id]"; empty: the first source
     };
     std::string comment;          // lines at the head of the file, without "# "
     std::vector<Source> sources;  // at least one; the reader refuses one that no block uses

@@ -4,35 +4,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/tools/derived_scenario.h"
 #include "tests/tools/run_sluice.h"
-#include "tests/tools/temporary_folder.h"
+#include "tests/tools/two_calibrations.h"
 
 namespace sluice {
 namespace {
 
 using Json = nlohmann::json;
 
-// scenarios/tiny.yaml with memory-bound kernels at half the rate, and the schedule that tiny.yaml gets.
-struct CompareVerb : testing::Test {
-    TemporaryFolder folder;
-    std::string schedule = folder / "tiny.schedule";
-    std::string predicted = folder / "predicted.trace", measured = folder / "measured.trace";
-
-    void SetUp() override {
-        const auto calibration = std::filesystem::path(SLUICE_SOURCE_DIR) / "scenarios" / "calibrations" / "tiny.yaml";
-        std::filesystem::create_directory(folder.path() / "calibrations");
-        write_file(folder.path() / "calibrations" / "slow.yaml", [&](std::ostream& out) {
-            out << replaced(read_file(calibration, 1_MiB), "rate: 400 GB/s", "rate: 200 GB/s");
-        });
-        const std::string slow =
-            write_scenario(folder, replaced(tiny_text(), "calibration: tiny", "calibration: slow"));
-        ASSERT_EQ(run_sluice("lower scenarios/tiny.yaml -o " + schedule).code, 0);
-        const std::string of = " --schedule " + schedule + " --trace ";
-        ASSERT_EQ(run_sluice("simulate scenarios/tiny.yaml" + of + predicted).code, 0);
-        ASSERT_EQ(run_sluice("simulate " + slow + of + measured).code, 0);
-    }
-};
+using CompareVerb = TwoCalibrations;
 
 TEST_F(CompareVerb, ErrorSharesSumToTheErrorOfTheStep) {
     const Finished got = run_sluice("compare " + predicted + " " + measured + " --json --schedule " + schedule);

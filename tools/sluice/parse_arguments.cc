@@ -46,7 +46,7 @@ bool parse_arguments(const Usage& usage, const std::vector<std::string>& argumen
     if (!usage.optional_positional.empty())
         app.add_option(usage.optional_positional, *usage.optional_value)->type_name("FILE");
     if (!usage.more_positionals.empty())
-        app.add_option(usage.more_positionals, *usage.more_values)->required()->type_name("FILE");
+        app.add_option(usage.more_positionals, *usage.more_values)->required(usage.more_required)->type_name("FILE");
     for (const Flag& flag : usage.flags) {
         CLI::Option* option = nullptr;
         if (flag.is_set != nullptr) option = app.add_flag(flag.names, *flag.is_set, flag.help);

@@ -24,8 +24,9 @@ struct Usage {
     std::string examples;
     std::string optional_positional{};  // name of another argument that may follow, "OTHER"; empty: none
     std::string* optional_value = nullptr;
-    std::string more_positionals{};  // name of one or more arguments that must follow, "MEASURED"; empty: none
+    std::string more_positionals{};  // name of one or more arguments that follow, "MEASURED"; empty: none
     std::vector<std::string>* more_values = nullptr;
+    bool more_required = true;
 };
 
 // False when --help was asked for and printed. Throws InputError on anything else that is not as declared.

@@ -16,6 +16,8 @@ int plan_verb(const Arguments&);
 int explain_verb(const Arguments&);
 int simulate_verb(const Arguments&);
 int compare_verb(const Arguments&);
+int judge_verb(const Arguments&);
+int fit_verb(const Arguments&);
 int export_verb(const Arguments&);
 
 }  // namespace sluice
