@@ -71,7 +71,7 @@ TEST_F(FitVerb, ClosesTheLoop) {
     ASSERT_EQ(got.code, 0) << got.err;
     EXPECT_NE(got.out.find("400 GB/s -> 200 GB/s"), std::string::npos) << got.out;
     const std::string text = read_file(fitted, 1_MiB);
-    EXPECT_NE(text.find("measured 2026-11-29: 1 step of tiny by simgrid replay"), std::string::npos) << text;
+    EXPECT_NE(text.find("measured 2026-11-29: 1 step of derived by simgrid replay"), std::string::npos) << text;
     EXPECT_EQ(text.find(folder.path().string()), std::string::npos) << "no paths of this machine";
 
     write_text(folder.path() / "again.yaml", replaced(tiny_text(), "calibration: tiny", "calibration: fitted"));

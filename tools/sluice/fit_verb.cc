@@ -101,7 +101,7 @@ std::string percent(double ratio) { return fmt::format("{:+.1f}%", 100 * ratio);
 std::string fit_text(const Fit& fit, const Inputs& in, const Scenario& scenario) {
     std::string text = fmt::format("{} fitted to {}\n", scenario.calibration.name, describe(in));
     text += fmt::format("  {:<22}{:>8}{:>9}   {:<24}{}\n", "", "shapes", "samples", "error before, after",
-                        "mean size before, after");
+                        "mean |error| before, after");
     for (const FittedPart& part : fit.parts) {
         text += fmt::format("  {:<22}{:>8}{:>9}", part.what, part.shapes, part.samples);
         if (part.shapes > 0)
