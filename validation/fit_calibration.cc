@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/format_units.h"
 #include "scenarios/pointwise_kernel_names.h"
+#include "schedule/op_class.h"
 #include "validation/correct_rates.h"
 #include "validation/fit_engines.h"
 #include "validation/rate_lookup.h"
@@ -179,7 +180,7 @@ void add_notes(const KernelSamples& samples, std::vector<std::string>& notes) {
         notes.push_back(fmt::format("{} more outliers, not used", outliers.size() - kMostNotes));
     if (!samples.too_few.empty())
         notes.push_back(fmt::format("{} shapes have too few samples and were not used, the first a {}",
-                                    samples.too_few.size(), kernel_label(samples.too_few.front().shape)));
+                                    samples.too_few.size(), op_class(samples.too_few.front().shape)));
     const auto corrected =
         std::count_if(samples.shapes.begin(), samples.shapes.end(), [](const ShapeTime& s) { return s.corrected; });
     if (corrected > 0)

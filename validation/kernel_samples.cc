@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "schedule/op_class.h"
 #include "validation/rate_lookup.h"
 
 namespace sluice {
@@ -118,7 +119,7 @@ private:
         if (kernels.empty() && spans.empty()) return;
         if (spans.empty()) return void(++out_.without_kernels);
         const auto alike = [&](const KernelSpan& span, const Kernel& kernel) {
-            return span.count == kernel.count && run.trace->labels[span.label] == kernel_label(kernel.shape);
+            return span.count == kernel.count && run.trace->labels[span.label] == op_class(kernel.shape);
         };
         if (!std::equal(spans.begin(), spans.end(), kernels.begin(), kernels.end(), alike)) {
             if (out_.unlike++ == 0) out_.first_unlike = unlike_text(run, op, spans.size());
@@ -190,9 +191,8 @@ private:
             if (std::abs(values[i] - middle) <= far)
                 believed.push_back(values[i]);
             else
-                time.outliers.push_back(fmt::format("{} in op {} of {}: {:.2f} times the median",
-                                                    kernel_label(calls.shape), index(used[i].op),
-                                                    runs[used[i].run].name, values[i] / middle));
+                time.outliers.push_back(fmt::format("{} in op {} of {}: {:.2f} times the median", op_class(calls.shape),
+                                                    index(used[i].op), runs[used[i].run].name, values[i] / middle));
         }
         time.call = Seconds{median(believed)};
         time.samples = believed.size();

@@ -74,14 +74,6 @@ struct WorkOf {
     double operator()(const Pointwise& p) const { return as_double(p.traffic.value); }
 };
 
-struct Label {
-    std::string_view operator()(const Gemm&) const { return "gemm"; }
-    std::string_view operator()(const Attention& a) const {
-        return a.pass == Pass::kForward ? "attention_forward" : "attention_backward";
-    }
-    std::string_view operator()(const Pointwise& p) const { return name(p.kind); }
-};
-
 }  // namespace
 
 RateWeights rate_weights(const Gemm& g, const std::vector<GemmPoint>& table) {
@@ -144,7 +136,5 @@ PointwiseKernel pointwise_kernel(PointwiseKind kind) {
 }
 
 double work_of(const KernelShape& shape) { return std::visit(WorkOf{}, shape); }
-
-std::string_view kernel_label(const KernelShape& shape) { return std::visit(Label{}, shape); }
 
 }  // namespace sluice

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -31,8 +30,5 @@ PointwiseKernel pointwise_kernel(PointwiseKind);
 
 // What a rate divides to give the time of one call: FLOPs (unmasked pairs only), or bytes of traffic.
 double work_of(const KernelShape&);
-
-// The label of its spans: "gemm", "attention_forward", "norm" ...
-std::string_view kernel_label(const KernelShape&);
 
 }  // namespace sluice

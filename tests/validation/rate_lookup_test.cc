@@ -99,8 +99,7 @@ TEST(RateLookup, PricesAsTheCostModelDoes) {
         for (int i = 0; i < 3000; ++i) {
             const KernelShape shape = random_shape(random);
             const Seconds call = kernel_time({shape, 1}, c) - c.kernel_gap;
-            ASSERT_NEAR(work_of(shape) / rate_in(c, shape) / call.value, 1, 1e-6) << i << " " << kernel_label(shape);
-            ASSERT_EQ(kernel_label(shape), op_class(shape));
+            ASSERT_NEAR(work_of(shape) / rate_in(c, shape) / call.value, 1, 1e-6) << i << " " << op_class(shape);
         }
     }
 }
