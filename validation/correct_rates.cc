@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace sluice {
 namespace {
 
 constexpr int kMostRounds = 2000;
-constexpr double kSettled = 1e-9;  // largest change of a logarithm
+// A round that brings the mean error down by less ends the search. What is left to gain then is noise: points that are
+// a small part of their samples would be moved far for it.
+constexpr double kGain = 1e-6;
 
 }  // namespace
 
@@ -26,24 +29,25 @@ std::vector<bool> touched_points(std::size_t points, std::span<const RateSample>
 
 void correct_rates(std::vector<double>& rates, std::span<const RateSample> samples) {
     std::vector<double> correction(rates.size()), weight(rates.size());
+    double all = 0, error_before = std::numeric_limits<double>::infinity();
+    for (const RateSample& sample : samples) all += sample.weight;
     for (int round = 0; round < kMostRounds; ++round) {
         std::fill(correction.begin(), correction.end(), 0);
         std::fill(weight.begin(), weight.end(), 0);
+        double squares = 0;
         for (const RateSample& sample : samples) {
             const double off = std::log(sample.rate / rate_at(rates, sample.at));
+            squares += sample.weight * off * off / all;
             for (const RateWeight& w : sample.at) {
-                correction[w.point] += sample.weight * w.weight * off;
+                correction[w.point] += sample.weight * w.weight * w.weight * off;
                 weight[w.point] += sample.weight * w.weight;
             }
         }
-        double largest = 0;
-        for (std::size_t i = 0; i < rates.size(); ++i) {
-            if (weight[i] <= 0) continue;
-            const double change = correction[i] / weight[i];
-            rates[i] *= std::exp(change);
-            largest = std::max(largest, std::abs(change));
-        }
-        if (largest < kSettled) return;
+        const double error = std::sqrt(squares);
+        if (error_before - error < kGain) return;
+        error_before = error;
+        for (std::size_t i = 0; i < rates.size(); ++i)
+            if (weight[i] > 0) rates[i] *= std::exp(correction[i] / weight[i]);
     }
 }
 

@@ -58,7 +58,7 @@ struct Part {
         }
         std::tie(report.error_before, report.spread_before) = errors(rates);
         const std::vector<double> before = rates;
-        correct_rates(rates, samples);
+        if (report.spread_before >= kSameRate) correct_rates(rates, samples);
         std::tie(report.error_after, report.spread_after) = errors(rates);
         for (std::size_t i = 0; i < rates.size(); ++i) {
             if (std::abs(rates[i] / before[i] - 1) < kSameRate)

@@ -211,7 +211,7 @@ FittedPart fit_collectives(Calibration& c, std::span<const MeasuredRun> runs, st
     for (const BandwidthPoint& p : c.nvlink_collective) rates.push_back(p.bus_bandwidth.value);
     const std::vector<double> before = rates;
     correct_rates(rates, samples);
-    double all = 0;
+    double all = 0;  // seconds
     for (const RateSample& s : samples) {
         const double off_before = s.rate / rate_at(before, s.at) - 1, off_after = s.rate / rate_at(rates, s.at) - 1;
         part.error_before += s.weight * off_before, part.error_after += s.weight * off_after;
