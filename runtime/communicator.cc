@@ -85,7 +85,7 @@ void Communicator::leave(const CommCall& call) {
 
 // Where the run ends in between, the caller's memory (its stack, even) may be gone as soon as this throws: so it throws
 // when nobody is at work on it any more. Who has not begun will not begin: it looks for the end of the run first.
-void Communicator::wait(Signal& signal, std::uint32_t target) {
+void Communicator::wait(Signal& signal, std::uint64_t target) {
     try {
         monitor_.wait(signal, target);
     } catch (const RunStopped&) {

@@ -93,14 +93,14 @@ private:
     };
     struct Member {
         Rank rank{};
-        std::uint32_t calls = 0;  // begun
+        std::uint64_t calls = 0;  // begun
         Slot slot;
         std::vector<Cursor> cursors;  // by member; of this member's own walk
     };
 
     void meet(const CommCall& call, const Slot& slot);
     void leave(const CommCall& call);
-    void wait(Signal& signal, std::uint32_t target);
+    void wait(Signal& signal, std::uint64_t target);
     std::optional<std::string> find_fault() const;  // between the members of the call that all are in
     std::string describe(std::uint32_t member) const;
     void seek(std::vector<Cursor>& cursors, std::size_t position) const;

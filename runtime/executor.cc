@@ -26,11 +26,11 @@ Executor::~Executor() { monitor_.stop(); }
 
 void Executor::run_step() {
     monitor_.throw_failure();
-    const auto ranks = static_cast<std::uint32_t>(programs_.size());
+    const std::uint64_t ranks = programs_.size();
     begin_ = steady_now();
     started_.add();
     try {
-        monitor_.wait(ended_, static_cast<std::uint32_t>(steps_ + 1) * ranks);
+        monitor_.wait(ended_, (steps_ + 1) * ranks);
     } catch (const RunStopped&) {
         monitor_.throw_failure();
         throw InternalError("the run was stopped in the middle of a step");
@@ -43,7 +43,7 @@ void Executor::run_rank(std::size_t rank) {
     try {
         Backend& backend = *backends_[rank];
         for (std::uint64_t step = 0;; ++step) {
-            monitor_.wait(started_, static_cast<std::uint32_t>(step + 1));
+            monitor_.wait(started_, step + 1);
             backend.begin_step(step);
             for (const IssuedOp& op : programs_[rank].ops) backend.issue(op);
             backend.finish_step();

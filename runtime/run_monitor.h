@@ -35,7 +35,7 @@ public:
     void explain_stuck_with(std::function<std::string()> explain);
 
     // Returns when `signal` has reached `target`. Throws RunStopped when the run has failed or was stopped.
-    void wait(Signal& signal, std::uint32_t target);
+    void wait(Signal& signal, std::uint64_t target);
 
     // The first failure wins; every wait ends, now and from now on.
     void fail(FailureKind kind, std::string message);
@@ -53,7 +53,7 @@ public:
 private:
     struct Waiting {
         Signal* signal;
-        std::uint32_t target;
+        std::uint64_t target;
         Waiting *before, *next;
     };
 

@@ -2,22 +2,24 @@
 
 namespace sluice {
 
-// No wake-up is lost: a sleeper counts itself, reads the bell, then looks at the value; add() changes the value, then
-// looks for sleepers. All four are sequentially consistent, so either the sleeper sees the new value or add() sees the
-// sleeper and rings, which ends a sleep on the old bell at once.
+// No wake-up is lost. A sleeper reads the bell, enters its target, looks at the value, and sleeps only while the bell is
+// what it read. add() changes the value, then looks at the nearest target: so one of the two sees the other. A ring clears
+// the targets before it changes the bell: whose target it cleared had read the bell before, and enters it again.
 void Signal::ring() {
+    nearest_.store(UINT64_MAX, std::memory_order_seq_cst);
     bell_.fetch_add(1, std::memory_order_seq_cst);
     bell_.notify_all();
 }
 
-void Signal::sleep(std::uint32_t target, const std::atomic<bool>& stopped) {
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+void Signal::sleep(std::uint64_t target, const std::atomic<bool>& stopped) {
     for (;;) {
         const std::uint32_t bell = bell_.load(std::memory_order_seq_cst);
-        if (reached(target) || stopped.load(std::memory_order_seq_cst)) break;
+        std::uint64_t nearest = nearest_.load(std::memory_order_seq_cst);
+        while (target < nearest && !nearest_.compare_exchange_weak(nearest, target, std::memory_order_seq_cst)) {
+        }
+        if (reached(target) || stopped.load(std::memory_order_seq_cst)) return;
         bell_.wait(bell, std::memory_order_seq_cst);
     }
-    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 }  // namespace sluice

@@ -87,7 +87,7 @@ void CpuBackend::issue(const IssuedOp& op) { lanes_[op.at.lane]->issued.add(); }
 
 void CpuBackend::finish_step() {
     for (const std::unique_ptr<LaneThread>& lane : lanes_)
-        monitor_.wait(lane->ended, steps_ * static_cast<std::uint32_t>(lane->ops.size()));
+        monitor_.wait(lane->ended, steps_ * lane->ops.size());
 }
 
 // ---- By a lane's thread
@@ -102,8 +102,8 @@ void CpuBackend::run_lane(LaneThread& lane) {
 }
 
 void CpuBackend::run_steps(LaneThread& lane) {
-    const auto ops = static_cast<std::uint32_t>(lane.ops.size());
-    for (std::uint32_t step = 0;; ++step)
+    const std::uint64_t ops = lane.ops.size();
+    for (std::uint64_t step = 0;; ++step)
         for (std::uint32_t place = 1; place <= ops; ++place) {
             monitor_.wait(lane.issued, step * ops + place);
             lane.place = place;
@@ -190,8 +190,8 @@ void CpuBackend::limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit
 
 void CpuBackend::mark_ended(std::vector<bool>& ended) const {
     for (const std::unique_ptr<LaneThread>& lane : lanes_) {
-        const std::uint32_t before = (steps_ - 1) * static_cast<std::uint32_t>(lane->ops.size());
-        for (std::uint32_t k = 0; k < lane->ended.value() - before; ++k) ended[index(lane->ops[k]->op)] = true;
+        const std::uint64_t before = (steps_ - 1) * lane->ops.size();
+        for (std::uint64_t k = 0; k < lane->ended.value() - before; ++k) ended[index(lane->ops[k]->op)] = true;
     }
 }
 

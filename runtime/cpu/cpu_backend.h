@@ -83,7 +83,7 @@ private:
     std::optional<BlockReleases> releases_;               // with poison_on_release
     std::vector<std::atomic<std::uint32_t>> users_;       // by block of releases_: lanes that still use it in this step
     std::atomic<double> copy_out_limit_, copy_in_limit_;  // bytes per second, 0: none
-    std::uint32_t steps_ = 0;                             // begun
+    std::uint64_t steps_ = 0;                             // begun
     std::vector<std::unique_ptr<LaneThread>> lanes_;
     std::vector<std::jthread> threads_;  // last: joined before the rest goes
 };
