@@ -45,7 +45,7 @@ TEST(CpuRun, RunsEveryKindOfLane) {
     ASSERT_TRUE(verify(schedule).empty()) << verify(schedule)[0].message;
     ToyRun toy(schedule);
     ToyReference reference(toy.schedule);
-    for (int step = 0; step < 20; ++step) {
+    for (int step = 0; step < 300; ++step) {
         toy.run.run_step();
         reference.run_step();
         for (const std::uint32_t buffer : {0U, 4U, 6U})
