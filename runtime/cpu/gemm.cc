@@ -58,6 +58,13 @@ void call(const Product& p, ConstMatrixView a, ConstMatrixView b, MatrixView c, 
 
 }  // namespace
 
+std::string blas_description() {
+    const std::string build = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
+    const std::size_t name_end = build.find(' ');
+    const std::size_t version_end = name_end == std::string::npos ? name_end : build.find(' ', name_end + 1);
+    return build.substr(0, version_end) + ", " + openblas_get_corename() + " kernels";
+}
+
 void gemm(Transpose transpose_a, ConstMatrixView a, Transpose transpose_b, ConstMatrixView b, MatrixView c, Store store,
           float scale) {
     const bool ta = transpose_a == Transpose::kYes, tb = transpose_b == Transpose::kYes;

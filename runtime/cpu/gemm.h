@@ -5,6 +5,8 @@
 // in a product of another shape (it also picks them by shape).
 #pragma once
 
+#include <string>
+
 #include "runtime/cpu/matrix_view.h"
 
 namespace sluice {
@@ -25,5 +27,8 @@ enum class Store : std::uint8_t {
 // dY).
 void gemm(Transpose transpose_a, ConstMatrixView a, Transpose transpose_b, ConstMatrixView b, MatrixView c,
           Store store = Store::kOverwrite, float scale = 1);
+
+// The library that makes the products, for provenance: name, version and the kernels it has chosen for this CPU.
+std::string blas_description();
 
 }  // namespace sluice

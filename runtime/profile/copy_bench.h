@@ -1,0 +1,33 @@
+// Copies between memory, as the copy lanes of the CPU backend make them, alone and beside one another and compute.
+#pragma once
+
+#include <cstddef>
+
+#include "base/units.h"
+#include "runtime/profile/measurement.h"
+
+namespace sluice {
+
+struct CopyRates {
+    BytesPerSecond one{};        // one thread copies
+    BytesPerSecond both{};       // two threads copy, the other way each: sum
+    BytesPerSecond all_cores{};  // a thread on every core: sum
+    double spread = 0;           // of one copy, (p90 - p10) / median
+    Seconds start{};             // what a copy of 4 KiB takes, started on another thread: hand-over and return
+};
+
+// How much slower (a factor on the rate, at most 1) compute on one core is while others copy.
+struct CopyInterference {
+    double gemm = 1, pointwise = 1;    // while one thread copies
+    double gemm_both = 1;              // while two threads copy: as many as both copy lanes of a rank
+};
+
+// `block` bytes a copy, from and to regions far larger than any cache. Wall time: threads share the cores as those of a
+// run do, so figures of more threads than cores are of little use.
+CopyRates copy_rates(std::size_t cores, Bytes block, Seconds for_each);
+CopyInterference copy_interference(Seconds for_each);
+
+// From one thread's signal until another one, asleep, runs: the half of a round trip.
+Measurement handover(Seconds for_all);
+
+}  // namespace sluice
