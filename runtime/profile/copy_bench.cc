@@ -22,16 +22,36 @@ using Clock = std::chrono::steady_clock;
 
 Seconds since(Clock::time_point begin) { return Seconds{std::chrono::duration<double>(Clock::now() - begin).count()}; }
 
-constexpr std::size_t kRegion = std::size_t{128} << 20;
+enum class Timing { kThread, kWall };
+
+Timing timing_of(std::size_t threads, std::size_t cores) { return threads <= cores ? Timing::kThread : Timing::kWall; }
+
+Seconds now(Timing timing) {
+    return timing == Timing::kThread ? thread_time()
+                                     : Seconds{std::chrono::duration<double>(Clock::now().time_since_epoch()).count()};
+}
+
+// Samples of `calls` calls each, the mean of them.
+Measurement time_of(const std::function<void()>& call, std::size_t calls, Timing timing, Seconds for_all) {
+    std::vector<Seconds> samples;
+    for (const auto begin = Clock::now(); samples.size() < 5 || since(begin) < for_all;) {
+        const Seconds sample = now(timing);
+        for (std::size_t i = 0; i < calls; ++i) call();
+        samples.push_back((now(timing) - sample) / static_cast<double>(calls));
+    }
+    return measurement_of(std::move(samples));
+}
 
 // A source and a target, touched.
 struct Regions {
-    std::vector<std::byte> from = std::vector<std::byte>(kRegion, std::byte{1});
-    std::vector<std::byte> to = std::vector<std::byte>(kRegion, std::byte{2});
+    std::vector<std::byte> from, to;
+    explicit Regions(Bytes size)
+        : from(static_cast<std::size_t>(size.value), std::byte{1}),
+          to(static_cast<std::size_t>(size.value), std::byte{2}) {}
 
     // The k-th copy of `bytes`: the next place of the regions, round and round.
     void copy(std::size_t k, std::size_t bytes) {
-        const std::size_t places = kRegion / bytes, at = k % places * bytes;
+        const std::size_t places = from.size() / bytes, at = k % places * bytes;
         std::memcpy(to.data() + at, from.data() + at, bytes);
     }
 };
@@ -39,7 +59,8 @@ struct Regions {
 // Threads that copy until told to stop. They are copying when the constructor returns.
 class Copiers {
 public:
-    Copiers(std::size_t count, std::size_t block) : regions_(count) {
+    Copiers(std::size_t count, const CopyEffort& effort) : regions_(count, Regions(effort.region)) {
+        const auto block = static_cast<std::size_t>(effort.block.value);
         for (std::size_t i = 0; i < count; ++i) {
             threads_.emplace_back([this, i, block] {
                 for (std::size_t k = 0; !stop_.load(std::memory_order_relaxed); ++k) {
@@ -64,37 +85,13 @@ private:
     std::vector<std::thread> threads_;
 };
 
-// Copies on this thread for a while; samples of 16 copies each.
-Measurement copy_time(Regions& regions, std::size_t block, Seconds for_all) {
-    constexpr std::size_t kCopies = 16;
-    for (std::size_t k = 0; k < kRegion / block; ++k) regions.copy(k, block);  // pages of both
-    std::vector<Seconds> samples;
+// Of a copy by this thread, while `others` threads copy, too.
+Measurement copy_time(std::size_t others, std::size_t cores, const CopyEffort& effort) {
+    const auto block = static_cast<std::size_t>(effort.block.value);
+    Regions own(effort.region);
+    const Copiers copiers(others, effort);
     std::size_t k = 0;
-    for (const auto begin = Clock::now(); samples.size() < 3 || since(begin) < for_all;) {
-        const auto sample = Clock::now();
-        for (std::size_t i = 0; i < kCopies; ++i) regions.copy(k++, block);
-        samples.push_back(since(sample) / static_cast<double>(kCopies));
-    }
-    return measurement_of(std::move(samples));
-}
-
-// Of this thread, while `others` threads copy, too.
-Measurement copy_time_beside(std::size_t others, std::size_t block, Seconds for_all) {
-    Regions own;
-    const Copiers copiers(others, block);
-    return copy_time(own, block, for_all);
-}
-
-// Wall time of the median call.
-Seconds time_of(const std::function<void()>& call, Seconds for_all) {
-    call();
-    std::vector<Seconds> samples;
-    for (const auto begin = Clock::now(); samples.size() < 5 || since(begin) < for_all;) {
-        const auto sample = Clock::now();
-        call();
-        samples.push_back(since(sample));
-    }
-    return measurement_of(std::move(samples)).median;
+    return time_of([&] { own.copy(k++, block); }, 16, timing_of(others + 1, cores), effort.each);
 }
 
 // A counter on which a thread sleeps.
@@ -147,38 +144,40 @@ Measurement round_trips(const std::function<void(int)>& work, Seconds for_all) {
 
 }  // namespace
 
-CopyRates copy_rates(std::size_t cores, Bytes block, Seconds for_each) {
-    const auto bytes = static_cast<std::size_t>(block.value);
+CopyRates copy_rates(std::size_t cores, const CopyEffort& effort) {
     CopyRates rates;
-    const Measurement alone = copy_time_beside(0, bytes, for_each);
-    rates.one = block / alone.median;
+    const Measurement alone = copy_time(0, cores, effort);
+    rates.one = effort.block / alone.median;
     rates.spread = alone.spread();
-    rates.both = 2.0 * (block / copy_time_beside(1, bytes, for_each).median);
-    rates.all_cores = std::max(rates.one, static_cast<double>(cores) *
-                                              (block / copy_time_beside(cores - 1, bytes, for_each).median));
-    Regions regions;
-    rates.start =
-        round_trips([&](int k) { regions.copy(static_cast<std::size_t>(k), 4096); }, for_each).median;
+    rates.both = 2.0 * (effort.block / copy_time(1, cores, effort).median);
+    const BytesPerSecond each = cores == 1 ? rates.one : effort.block / copy_time(cores - 1, cores, effort).median;
+    rates.all_cores = std::max(rates.one, static_cast<double>(cores) * each);
+    Regions regions(effort.region);
+    rates.start = round_trips([&](int k) { regions.copy(static_cast<std::size_t>(k), 4096); }, effort.each).median;
     return rates;
 }
 
-CopyInterference copy_interference(Seconds for_each) {
+CopyInterference copy_interference(std::size_t cores, std::size_t computing, const CopyEffort& effort) {
     constexpr std::int64_t kSide = 512, kRows = 2048;
-    constexpr std::size_t kBlock = std::size_t{1} << 20;
     std::vector<float> a(kRows * kSide, 0.5F), b(kRows * kSide, 0.25F), c(kRows * kSide, 0);
     const auto product = [&] {
         gemm(Transpose::kNo, {a.data(), kSide, kSide}, Transpose::kYes, {b.data(), kSide, kSide},
              {c.data(), kSide, kSide});
     };
-    const auto add = [&] { residual_add({a.data(), kRows, kSide}, {b.data(), kRows, kSide}, {c.data(), kRows, kSide}); };
-    const Seconds product_alone = time_of(product, for_each), add_alone = time_of(add, for_each);
-    const auto beside = [&](std::size_t threads, const std::function<void()>& call, Seconds alone) {
-        const Copiers copiers(threads, kBlock);
-        return std::clamp(alone / time_of(call, for_each), 0.01, 1.0);
+    const auto add = [&] {
+        residual_add({a.data(), kRows, kSide}, {b.data(), kRows, kSide}, {c.data(), kRows, kSide});
     };
-    return {beside(1, product, product_alone), beside(1, add, add_alone), beside(2, product, product_alone)};
+    const auto factor = [&](std::size_t copies, const std::function<void()>& call) {
+        const Timing timing = timing_of(computing + copies, cores);
+        const Seconds alone = time_of(call, 1, timing, effort.each).median;
+        const Copiers copiers(copies, effort);
+        return std::clamp(alone / time_of(call, 1, timing, effort.each).median, 0.01, 1.0);
+    };
+    return {factor(1, product), factor(1, add), factor(2, product)};
 }
 
-Measurement handover(Seconds for_all) { return round_trips([](int) {}, for_all) * 0.5; }
+Measurement handover(Seconds for_all) {
+    return round_trips([](int) {}, for_all) * 0.5;
+}
 
 }  // namespace sluice

@@ -18,14 +18,21 @@ struct CopyRates {
 
 // How much slower (a factor on the rate, at most 1) compute on one core is while others copy.
 struct CopyInterference {
-    double gemm = 1, pointwise = 1;    // while one thread copies
-    double gemm_both = 1;              // while two threads copy: as many as both copy lanes of a rank
+    double gemm = 1, pointwise = 1;  // while one thread copies
+    double gemm_both = 1;            // while two threads copy: as many as both copy lanes of a rank
 };
 
-// `block` bytes a copy, from and to regions far larger than any cache. Wall time: threads share the cores as those of a
-// run do, so figures of more threads than cores are of little use.
-CopyRates copy_rates(std::size_t cores, Bytes block, Seconds for_each);
-CopyInterference copy_interference(Seconds for_each);
+struct CopyEffort {
+    Bytes block{1_MiB};     // of one copy
+    Bytes region{128_MiB};  // from and to which they go, round and round: far larger than any cache
+    Seconds each{0.5};      // for one figure
+};
+
+// Time of the thread (measurement.h) where every thread has a core of its own, so that other programs do not count;
+// wall time where they are more than `cores`, since they then take turns as those of a run do.
+CopyRates copy_rates(std::size_t cores, const CopyEffort& effort);
+// `computing`: threads that already compute, this one included.
+CopyInterference copy_interference(std::size_t cores, std::size_t computing, const CopyEffort& effort);
 
 // From one thread's signal until another one, asleep, runs: the half of a round trip.
 Measurement handover(Seconds for_all);

@@ -1,5 +1,5 @@
-// Measures this machine as the CPU backend uses it: what a calibration and a cluster file hold. docs/profile.md says what
-// is measured how, and how far to trust it.
+// Measures this machine as the CPU backend uses it: what a calibration and a cluster file hold. docs/profile.md says
+// what is measured how, and how far to trust it.
 #pragma once
 
 #include <functional>

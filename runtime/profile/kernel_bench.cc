@@ -35,8 +35,11 @@ Measurement KernelBench::time(const Gemm& g) {
     if (forward.median > effort_.longest) return forward;
     const Measurement data = measure([&] { gemm(kNo, {a, g.m, g.k}, kNo, {b, g.k, g.n}, c); }, effort_);
     // added to: scaled so that the sums of many calls stay finite
-    const Measurement weight =
-        measure([&] { gemm(kYes, {a, g.k, g.m}, kNo, {b, g.k, g.n}, c, Store::kAdd, 1e-6F); }, effort_);
+    const Measurement weight = measure(
+        [&] {
+            gemm(kYes, {a, g.k, g.m}, kNo, {b, g.k, g.n}, c, Store::kAdd, 1e-6F);
+        },
+        effort_);
     return (forward + data + weight) * (1.0 / 3);
 }
 
@@ -63,8 +66,7 @@ Measurement KernelBench::time(const Attention& a) {
                                        {floats(9, a.keys * kv_width), a.keys, kv_width}};
     return measure(
         [&] {
-            attention_backward(shape, in, {out, lse}, dout, gradients,
-                               workspace(attention_backward_workspace(shape)));
+            attention_backward(shape, in, {out, lse}, dout, gradients, workspace(attention_backward_workspace(shape)));
         },
         effort_);
 }

@@ -36,8 +36,8 @@ Bytes memory() {
     std::ifstream in("/sys/fs/cgroup/memory.max");  // "max", or a number
     std::string text;
     std::int64_t limit = 0;
-    if (std::getline(in, text) &&
-        std::from_chars(text.data(), text.data() + text.size(), limit).ec == std::errc{} && limit > 0)
+    if (std::getline(in, text) && std::from_chars(text.data(), text.data() + text.size(), limit).ec == std::errc{} &&
+        limit > 0)
         all = std::min(all, Bytes{limit});
     return all;
 }

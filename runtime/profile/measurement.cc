@@ -37,9 +37,7 @@ Measurement measure(const std::function<void()>& call, const MeasureEffort& effo
     const auto calls = static_cast<std::size_t>(std::max(1.0, std::ceil(wanted)));
     std::vector<Seconds> samples;
     Seconds spent{0};
-    const auto more = [&] {
-        return samples.size() < effort.fewest ? spent < effort.longest : spent < effort.enough;
-    };
+    const auto more = [&] { return samples.size() < effort.fewest ? spent < effort.longest : spent < effort.enough; };
     do {
         samples.push_back(timed(calls));
         spent += samples.back() * static_cast<double>(calls);

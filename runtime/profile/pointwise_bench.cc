@@ -53,12 +53,23 @@ KernelBench::PointwiseTime KernelBench::time_norm(bool layer_norm, Bytes traffic
     const auto dweight = vector_of(floats(8, kColumns), kColumns), dbias = vector_of(floats(9, kColumns), kColumns);
     Measurement both;
     if (layer_norm) {
-        both = measure([&] { layer_norm_forward(x, {weight, bias}, y, {mean, reciprocal}); }, effort_) +
-               measure([&] { layer_norm_backward({y, x, weight, mean, reciprocal, passed}, dx, dweight, dbias); },
-                       effort_);
+        both = measure(
+                   [&] {
+                       layer_norm_forward(x, {weight, bias}, y, {mean, reciprocal});
+                   },
+                   effort_) +
+               measure(
+                   [&] {
+                       layer_norm_backward({y, x, weight, mean, reciprocal, passed}, dx, dweight, dbias);
+                   },
+                   effort_);
     } else {
         both = measure([&] { rms_norm_forward(x, weight, 1e-5F, y, reciprocal); }, effort_) +
-               measure([&] { rms_norm_backward({y, x, weight, reciprocal, passed}, dx, dweight); }, effort_);
+               measure(
+                   [&] {
+                       rms_norm_backward({y, x, weight, reciprocal, passed}, dx, dweight);
+                   },
+                   effort_);
     }
     return {both, traffic_of(rows, 2 + 4), 2};
 }
@@ -77,8 +88,12 @@ KernelBench::PointwiseTime KernelBench::time_swiglu(Bytes traffic) {
     const std::int64_t rows = rows_for_passes(traffic, 4);
     const auto matrix = [&](std::size_t slot) { return MatrixView(floats(slot, rows * kColumns), rows, kColumns); };
     const MatrixView gate = matrix(0), up = matrix(1), y = matrix(2), dgate = matrix(3), dup = matrix(4);
-    const Measurement both = measure([&] { swiglu_forward(gate, up, y); }, effort_) +
-                             measure([&] { swiglu_backward({y, gate, up}, dgate, dup); }, effort_);
+    const Measurement both =
+        measure([&] { swiglu_forward(gate, up, y); }, effort_) + measure(
+                                                                     [&] {
+                                                                         swiglu_backward({y, gate, up}, dgate, dup);
+                                                                     },
+                                                                     effort_);
     return {both, traffic_of(rows, 3 + 5), 2};
 }
 

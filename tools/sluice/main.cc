@@ -32,6 +32,7 @@ constexpr std::array kVerbs{
     Verb{"check", check_verb, "verify a schedule"},
     Verb{"show", show_verb, "print a schedule (as text, or a grid) or the summary of a trace"},
     Verb{"export", export_verb, "turn a trace into Chrome/Perfetto JSON"},
+    Verb{"profile", profile_verb, "measure this machine: a calibration and a cluster file for it"},
     Verb{"compare", compare_verb, "lay a predicted step beside measured ones and say where the error is from"},
     Verb{"judge", judge_verb, "hold a prediction against measured steps within tolerances"},
     Verb{"fit", fit_verb, "correct a calibration by measured steps"},

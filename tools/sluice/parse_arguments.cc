@@ -42,7 +42,8 @@ bool parse_arguments(const Usage& usage, const std::vector<std::string>& argumen
     CLI::App app{usage.summary, "sluice " + usage.verb};
     app.allow_extras();  // refused below, with a suggestion
     app.footer("examples:\n" + usage.examples);
-    app.add_option(usage.positional, *usage.positional_value)->required()->type_name("FILE");
+    if (!usage.positional.empty())
+        app.add_option(usage.positional, *usage.positional_value)->required()->type_name("FILE");
     if (!usage.optional_positional.empty())
         app.add_option(usage.optional_positional, *usage.optional_value)->type_name("FILE");
     if (!usage.more_positionals.empty())

@@ -18,7 +18,7 @@ struct Flag {
 struct Usage {
     std::string verb;
     std::string summary;
-    std::string positional;  // name of the one positional argument, "SCENARIO"
+    std::string positional;  // name of the one positional argument, "SCENARIO"; empty: none
     std::string* positional_value = nullptr;
     std::vector<Flag> flags;
     std::string examples;

@@ -19,5 +19,6 @@ int compare_verb(const Arguments&);
 int judge_verb(const Arguments&);
 int fit_verb(const Arguments&);
 int export_verb(const Arguments&);
+int profile_verb(const Arguments&);
 
 }  // namespace sluice
