@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
@@ -25,24 +26,33 @@ Measurement measurement_of(std::vector<Seconds> samples) {
 }
 
 Measurement measure(const std::function<void()>& call, const MeasureEffort& effort) {
+    struct Sample {
+        Seconds time, wall;  // of a call; of all
+    };
     const auto timed = [&](std::size_t calls) {
+        const auto wall = std::chrono::steady_clock::now();
         const Seconds begin = thread_time();
         for (std::size_t i = 0; i < calls; ++i) call();
-        return (thread_time() - begin) / static_cast<double>(calls);
+        const Seconds spent = thread_time() - begin;
+        const Seconds passed{std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count()};
+        return Sample{spent / static_cast<double>(calls), passed};
     };
-    const Seconds first = timed(1);
+    const Seconds first = timed(1).time;
     if (first > effort.longest) return measurement_of({first});
-    const Seconds warm = timed(1);
+    const Seconds warm = timed(1).time;
     const double wanted = effort.sample / std::max(warm, Seconds{1e-9});
     const auto calls = static_cast<std::size_t>(std::max(1.0, std::ceil(wanted)));
-    std::vector<Seconds> samples;
+    std::vector<Seconds> all, undisturbed;
     Seconds spent{0};
-    const auto more = [&] { return samples.size() < effort.fewest ? spent < effort.longest : spent < effort.enough; };
+    const auto more = [&] { return all.size() < effort.fewest ? spent < effort.longest : spent < effort.enough; };
     do {
-        samples.push_back(timed(calls));
-        spent += samples.back() * static_cast<double>(calls);
+        const Sample sample = timed(calls);
+        const Seconds on_core = sample.time * static_cast<double>(calls);
+        all.push_back(sample.time);
+        if (sample.wall < on_core * 1.05 + Seconds{5e-6}) undisturbed.push_back(sample.time);
+        spent += on_core;
     } while (more());
-    return measurement_of(std::move(samples));
+    return measurement_of(std::move(undisturbed.size() >= effort.fewest ? undisturbed : all));
 }
 
 Measurement operator+(const Measurement& a, const Measurement& b) {

@@ -30,7 +30,8 @@ struct Measurement {
 Measurement measurement_of(std::vector<Seconds> samples);  // of at least one
 
 // Thread time of call(), which does the same work every time. The first call warms up: pages, caches, the library's
-// buffers.
+// buffers. Samples in which the thread lost its core, and found cold caches when it came back, are left out where enough
+// others are left.
 Measurement measure(const std::function<void()>& call, const MeasureEffort& effort);
 
 // Sums what has been measured: parts that follow one another.
