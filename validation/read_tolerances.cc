@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/nearest_name.h"
+#include "scenarios/quote.h"
 #include "validation/judge.h"
 
 namespace sluice {
@@ -32,8 +33,9 @@ void read_line(const std::vector<std::string_view>& words, std::string_view plac
     const std::string_view key = words.front();
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
         const std::string nearest = nearest_name(key, kKeys);
-        throw InputError(fmt::format("{}: got '{}', expected step, exposed_copy, peak, classes or class{}", place, key,
-                                     nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+        throw InputError(fmt::format("{}: got {}, expected step, exposed_copy, peak, classes or class{}", place,
+                                     quote(key),
+                                     nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
     }
     const std::size_t expected = key == "class" ? 3 : 2;
     if (words.size() != expected)
@@ -53,7 +55,8 @@ double parse_percentage(std::string_view text, std::string_view place) {
     const char* end = text.data() + text.size();
     const auto [at, error] = std::from_chars(text.data(), end, percent, std::chars_format::fixed);
     if (error != std::errc{} || at + 1 != end || *at != '%' || !(percent >= 0 && percent <= 1000))
-        throw InputError(fmt::format("{}: got '{}', expected a percentage from 0% to 1000%, as in 10%", place, text));
+        throw InputError(
+            fmt::format("{}: got {}, expected a percentage from 0% to 1000%, as in 10%", place, quote(text)));
     return percent / 100;
 }
 

@@ -46,7 +46,9 @@ private:
             const Nanoseconds before = at_;
             give(to_nanoseconds(begin), {LinkKind::kRuns, current->op, why, {}, {}});
             if (blocker == nullptr) {
-                give(Nanoseconds{0}, {LinkKind::kUnknown, current->op, current->wait, {}, {}});
+                // An op that waited for nothing could have begun with the step.
+                const LinkKind kind = current->wait == Wait::kNone ? LinkKind::kStartGap : LinkKind::kUnknown;
+                give(Nanoseconds{0}, {kind, current->op, current->wait, {}, {}});
                 return;
             }
             // The partner goes on in its own right: with what it waited for, at the same moment.

@@ -21,15 +21,15 @@ constexpr Seconds to_seconds(Nanoseconds t) { return Seconds{static_cast<double>
 
 enum class LinkKind : std::uint8_t {
     kRuns,      // `op` runs
-    kStartGap,  // what `op` waited for has ended, and `op` has not begun: launch, wake-up, scheduling
-    kUnknown,   // before an op that names nothing it waited for, though the step had begun; after the last op
+    kStartGap,  // all that `op` waited for has ended, and `op` has not begun: launch, wake-up, scheduling
+    kUnknown,   // the trace lacks the event of what `op` waited for; after the last op
 };
 
 struct ChainLink {
     LinkKind kind = LinkKind::kUnknown;
     OpId op = kNoOp;  // kNoOp only after the last op
-    Wait wait =
-        Wait::kNone;  // kRuns: why the next link's op waited for it, kNone in the last link; else why `op` waited
+    // kRuns: why the next link's op waited for this one, kNone in the last link; else why `op` waited.
+    Wait wait = Wait::kNone;
     Nanoseconds begin{}, end{};
 };
 

@@ -60,13 +60,13 @@ TEST(ReadTolerances, OfAFile) {
 
 TEST(ReadTolerances, RefusesEverythingElse) {
     const std::pair<const char*, const char*> cases[] = {
-        {"steps 5%", "t:1: got 'steps', expected step, exposed_copy, peak, classes or class; did you mean 'step'?"},
+        {"steps 5%", "t:1: got \"steps\", expected step, exposed_copy, peak, classes or class; did you mean \"step\"?"},
         {"step 5% 6%", "t:1: got 3 words, expected \"step PERCENT%\""},
         {"\nclass gemm", "t:2: got 2 words, expected \"class NAME PERCENT%\""},
-        {"step 5", "t:1: got '5', expected a percentage from 0% to 1000%, as in 10%"},
-        {"step -5%", "t:1: got '-5%', expected a percentage from 0% to 1000%, as in 10%"},
-        {"step nan%", "t:1: got 'nan%', expected a percentage from 0% to 1000%, as in 10%"},
-        {"step 1e1%", "t:1: got '1e1%', expected a percentage from 0% to 1000%, as in 10%"},
+        {"step 5", "t:1: got \"5\", expected a percentage from 0% to 1000%, as in 10%"},
+        {"step -5%", "t:1: got \"-5%\", expected a percentage from 0% to 1000%, as in 10%"},
+        {"step nan%", "t:1: got \"nan%\", expected a percentage from 0% to 1000%, as in 10%"},
+        {"step 1e1%", "t:1: got \"1e1%\", expected a percentage from 0% to 1000%, as in 10%"},
     };
     for (const auto& [text, message] : cases) {
         Tolerances t;

@@ -47,7 +47,7 @@ TEST(StepChain, TimeBetweenABlockersEndAndABeginIsAGap) {
     const OpId second = t.op(lane, 1.5, 2, after_lane(first));
     t.op(lane, 2, 3, data(second));
     t.trace.step = Seconds{4};
-    EXPECT_EQ(texts(t.trace), (Lines{"unknown 0 none 0.0-0.5", "runs 0 lane 0.5-1.0", "gap 1 lane 1.0-1.5",
+    EXPECT_EQ(texts(t.trace), (Lines{"gap 0 none 0.0-0.5", "runs 0 lane 0.5-1.0", "gap 1 lane 1.0-1.5",
                                      "runs 1 data 1.5-2.0", "runs 2 none 2.0-3.0", "unknown - none 3.0-4.0"}));
 }
 

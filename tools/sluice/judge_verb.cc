@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/format_units.h"
+#include "scenarios/quote.h"
 #include "tools/sluice/judge_case.h"
 #include "tools/sluice/parse_arguments.h"
 #include "tools/sluice/verbs.h"
@@ -27,7 +27,7 @@ void read_classes(const std::string& text, Tolerances& t) {
         const std::size_t equals = item.find('=');
         if (equals == std::string::npos || equals == 0)
             throw InputError(
-                fmt::format("sluice judge: --class: got '{}', expected NAME=PERCENT%, as in gemm=10%", item));
+                fmt::format("sluice judge: --class: got {}, expected NAME=PERCENT%, as in gemm=10%", quote(item)));
         t.classes[item.substr(0, equals)] =
             parse_percentage(std::string_view(item).substr(equals + 1), "sluice judge: --class");
         at = end + 1;
