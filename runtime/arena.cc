@@ -91,7 +91,7 @@ void poison(std::span<std::byte> bytes) {
     std::size_t at = 0;
     for (; at + sizeof(kPoison) <= bytes.size(); at += sizeof(kPoison))
         std::memcpy(bytes.data() + at, &kPoison, sizeof(kPoison));
-    std::memcpy(bytes.data() + at, &kPoison, bytes.size() - at);
+    if (at < bytes.size()) std::memcpy(bytes.data() + at, &kPoison, bytes.size() - at);
 }
 
 bool is_poison(float value) {
