@@ -2,9 +2,9 @@
 
 namespace sluice {
 
-// No wake-up is lost. A sleeper reads the bell, enters its target, looks at the value, and sleeps only while the bell is
-// what it read. add() changes the value, then looks at the nearest target: so one of the two sees the other. A ring clears
-// the targets before it changes the bell: whose target it cleared had read the bell before, and enters it again.
+// No wake-up is lost. A sleeper reads the bell, enters its target, looks at the value, and sleeps only while the bell
+// is what it read. add() changes the value, then looks at the nearest target: so one of the two sees the other. A ring
+// clears the targets before it changes the bell: whose target it cleared had read the bell before, and enters it again.
 void Signal::ring() {
     nearest_.store(UINT64_MAX, std::memory_order_seq_cst);
     bell_.fetch_add(1, std::memory_order_seq_cst);

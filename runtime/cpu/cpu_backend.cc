@@ -86,8 +86,7 @@ void CpuBackend::begin_step(std::uint64_t) { ++steps_; }
 void CpuBackend::issue(const IssuedOp& op) { lanes_[op.at.lane]->issued.add(); }
 
 void CpuBackend::finish_step() {
-    for (const std::unique_ptr<LaneThread>& lane : lanes_)
-        monitor_.wait(lane->ended, steps_ * lane->ops.size());
+    for (const std::unique_ptr<LaneThread>& lane : lanes_) monitor_.wait(lane->ended, steps_ * lane->ops.size());
 }
 
 // ---- By a lane's thread
