@@ -150,22 +150,19 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
     Value dy, x;
     if (saved.recomputed > 0) {
         const LayerRecompute again = layer_recompute(scenario_, sub);
-        KernelChain norms, rest;
-        append(norms, again.norms, saved.recomputed);
-        append(rest, again.mlp, saved.recomputed);
-        append(rest, again.query, saved.recomputed);
-        x = gather_input({recompute(norms, {}, {read(weights_), read(saved.unit), write(saved.cheap)})});
-        recompute(rest, x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+        KernelChain norms = repeated({&again.norms}, saved.recomputed);
+        KernelChain rest = repeated({&again.mlp, &again.query}, saved.recomputed);
+        x = gather_input({recompute(std::move(norms), {}, {read(weights_), read(saved.unit), write(saved.cheap)})});
+        recompute(std::move(rest), x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
         dy = gather_gradient();
     } else {
         dy = gather_gradient();
         x = gather_input({});
     }
     beside_compute();
-    KernelChain data, weight;
-    for (const KernelChain* part : {&kernels.mlp_data, &kernels.norm2, &kernels.attention_data, &kernels.norm1})
-        append(data, *part, row.layers);
-    for (const KernelChain* part : {&kernels.mlp_weight, &kernels.attention_weight}) append(weight, *part, row.layers);
+    KernelChain data =
+        repeated({&kernels.mlp_data, &kernels.norm2, &kernels.attention_data, &kernels.norm1}, row.layers);
+    KernelChain weight = repeated({&kernels.mlp_weight, &kernels.attention_weight}, row.layers);
     const Access result = output.value_or(write(t.stream));
     const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
     const OpId data_op =

@@ -115,10 +115,8 @@ Value StageEmitter::forward_stage(std::size_t i, Row& row, Value input, const Sc
     const auto block = static_cast<std::uint32_t>(i);
     const Value gathered = all_gather(input, t.comm, 0, bytes, 2 * row.layers);
     beside_compute();
-    KernelChain chain;
-    for (const KernelChain* part :
-         {&kernels.norm1, &kernels.attention, &kernels.norm2, &kernels.mlp, &kernels.residual})
-        append(chain, *part, row.layers);
+    KernelChain chain =
+        repeated({&kernels.norm1, &kernels.attention, &kernels.norm2, &kernels.mlp, &kernels.residual}, row.layers);
     const Access stream = last() ? write(t.stream) : write(outputs_[i]);
     std::vector<Access> accesses = join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block)},
                                         saved(i, row, Phase::kForward).all(AccessMode::kWrite));

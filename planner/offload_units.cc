@@ -23,6 +23,11 @@ public:
         out_.step.schedule.ranks = from.schedule.ranks;
         out_.step.schedule.groups = from.schedule.groups;
         out_.parts.resize(from.units.size());
+        const std::size_t units = from.units.size();  // of each three more parts and two copies, at most
+        out_.step.schedule.buffers.reserve(from.schedule.buffers.size() + 3 * units);
+        out_.step.schedule.ops.reserve(from.schedule.ops.size() + 2 * units);
+        new_buffer_.reserve(from.schedule.buffers.size());
+        new_op_.reserve(from.schedule.ops.size());
     }
 
     OffloadedStep run() && {

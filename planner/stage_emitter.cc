@@ -21,6 +21,15 @@ void append(KernelChain& chain, const KernelChain& more, std::uint32_t times) {
     }
 }
 
+KernelChain repeated(std::initializer_list<const KernelChain*> parts, std::uint32_t times) {
+    std::size_t kernels = 0;
+    for (const KernelChain* part : parts) kernels += part->size();
+    KernelChain chain;
+    chain.reserve(kernels);
+    for (const KernelChain* part : parts) append(chain, *part, times);
+    return chain;
+}
+
 StageEmitter::StageEmitter(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
                            const std::vector<StagePlan>& plans, const FoldedGroups& groups, std::size_t stage,
                            FoldedStep& out)

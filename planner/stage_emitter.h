@@ -31,6 +31,7 @@ inline Access write(BufferId buffer, std::uint32_t first = 0, std::uint32_t last
 }
 std::vector<Access> join(std::vector<Access> accesses, const std::vector<Access>& more);
 void append(KernelChain& chain, const KernelChain& more, std::uint32_t times);  // each kernel `times` as often
+KernelChain repeated(std::initializer_list<const KernelChain*> parts, std::uint32_t times);  // likewise, a new one
 
 class StageEmitter {
 public:
