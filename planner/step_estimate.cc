@@ -47,16 +47,31 @@ double rings_of_adapter(GroupRole role, std::size_t rails, const Scenario& s) {
                              static_cast<double>(s.cluster.network.nics));
 }
 
-Seconds collective_op_time(const Collective& work, const FoldedStep& step, const Scenario& s) {
-    const std::vector<Rank> members = unfolded_members(work.group, step, s);
-    const bool across = across_nodes(s, static_cast<std::int64_t>(index(members.front())),
-                                     static_cast<std::int64_t>(index(members.back())));
-    const std::size_t rails = across ? rails_of(members, s.cluster).count : 1;
-    const Seconds alone = collective_time(work, members.size(), across, s.calibration, rails);
-    const double rings = across ? rings_of_adapter(step.group_roles[index(work.group)], rails, s) : 1;
-    if (rings == 1) return alone;
-    const Seconds latency = collective_latency(work, members.size(), s.calibration);
-    return latency + (alone - latency) * rings;
+// What the time of a group's collectives depends on besides their work.
+struct GroupReach {
+    std::size_t members = 0;
+    bool across = false;  // nodes
+    std::size_t rails = 1;
+    double rings = 1;  // that share an adapter
+};
+
+GroupReach reach_of(GroupId group, const FoldedStep& step, const Scenario& s) {
+    const std::vector<Rank> members = unfolded_members(group, step, s);
+    GroupReach reach;
+    reach.members = members.size();
+    reach.across = across_nodes(s, static_cast<std::int64_t>(index(members.front())),
+                                static_cast<std::int64_t>(index(members.back())));
+    if (!reach.across) return reach;
+    reach.rails = rails_of(members, s.cluster).count;
+    reach.rings = rings_of_adapter(step.group_roles[index(group)], reach.rails, s);
+    return reach;
+}
+
+Seconds collective_op_time(const Collective& work, const GroupReach& reach, const Scenario& s) {
+    const Seconds alone = collective_time(work, reach.members, reach.across, s.calibration, reach.rails);
+    if (reach.rings == 1) return alone;
+    const Seconds latency = collective_latency(work, reach.members, s.calibration);
+    return latency + (alone - latency) * reach.rings;
 }
 
 // Times of compute ops: stages do the same work on the same subsequence, which is priced once.
@@ -115,6 +130,7 @@ public:
           lane_end_(programs_.size()),
           compute_times_(scenario.calibration) {
         for (const Op& op : step.schedule.ops) programs_[index(op.rank)].push_back(op.id);
+        for (const Group& group : step.schedule.groups) reaches_.push_back(reach_of(group.id, step, scenario));
     }
 
     StepEstimate run() && {
@@ -159,9 +175,16 @@ private:
         return start;
     }
 
+    // op_time(), of which what many ops have in common is asked once.
+    Seconds time_of(const Op& op) {
+        if (const auto* work = std::get_if<Compute>(&op.work)) return compute_times_.of(*work);
+        if (const auto* work = std::get_if<Collective>(&op.work))
+            return collective_op_time(*work, reaches_[index(work->group)], scenario_);
+        return op_time(op, step_, scenario_);
+    }
+
     void finish(const Op& op, Seconds start) {
-        const auto* work = std::get_if<Compute>(&op.work);
-        const Seconds time = work != nullptr ? compute_times_.of(*work) : op_time(op, step_, scenario_);
+        const Seconds time = time_of(op);
         const Seconds end = start + time;
         end_[index(op.id)] = lane_end_[index(op.rank)][op.lane] = end;
         if (op.lane.kind == LaneKind::kCompute) result_.compute[index(op.rank)] += time;
@@ -179,6 +202,7 @@ private:
     std::vector<std::size_t> next_;
     std::vector<std::map<Lane, Seconds>> lane_end_;
     ComputeTimes compute_times_;
+    std::vector<GroupReach> reaches_;  // by group
     StepEstimate result_;
 };
 
@@ -196,7 +220,9 @@ Seconds op_time(const Op& op, const FoldedStep& step, const Scenario& s) {
         }
         Seconds operator()(const Send& work) const { return transfer_time(work.bytes, op.rank, op.lane.peer, s); }
         Seconds operator()(const Receive& work) const { return transfer_time(work.bytes, op.lane.peer, op.rank, s); }
-        Seconds operator()(const Collective& work) const { return collective_op_time(work, step, s); }
+        Seconds operator()(const Collective& work) const {
+            return collective_op_time(work, reach_of(work.group, step, s), s);
+        }
     };
     return std::visit(Time{op, step, s}, op.work);
 }
