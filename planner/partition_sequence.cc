@@ -84,18 +84,48 @@ std::vector<std::int64_t> ends_for(const Cost& cost, std::int64_t tokens, double
     return ends;
 }
 
+// Targets between which the last cut comes to cost what the others do. It costs more than the lower one, and no more
+// than the upper one.
+struct Targets {
+    double low = 0, high = 0;
+    bool apart() const { return high - low > 1e-7 * high; }
+};
+
+// Narrows `targets` by secants, which takes a few looks at the sequence where halving takes 35.
+// `excess(target)`: by how much the last cut then costs more; falls by about n times what the target grows by.
+template <class Excess>
+Targets near_equal(Targets targets, double guess, double n, Excess excess) {
+    double slope = -n, before = 0, excess_before = 0;
+    for (int look = 0; look < 10 && targets.apart(); ++look) {
+        if (!(targets.low < guess && guess < targets.high)) guess = (targets.low + targets.high) / 2;
+        const double more = excess(guess);
+        (more > 0 ? targets.low : targets.high) = guess;
+        if (look > 0 && more != excess_before) slope = std::min((more - excess_before) / (guess - before), -1.0);
+        before = guess, excess_before = more;
+        // a little too far each time, so that both ends come near
+        constexpr double kBeyond = 1.02;
+        guess -= kBeyond * more / slope;
+    }
+    return targets;
+}
+
 // The target at which the last cut costs what the others do.
 std::vector<std::int64_t> equal_cost_ends(const Cost& cost, std::int64_t tokens, std::int64_t n) {
-    double low = 0, high = cost({Tokens{0}, Tokens{tokens}});
     std::vector<std::int64_t> lengths(static_cast<std::size_t>(n), tokens / n);
-    for (int step = 0; step < 48 && high - low > 1e-7 * high; ++step) {
-        const double target = (low + high) / 2;
+    const auto excess = [&](double target) {
         const std::vector<std::int64_t> ends = ends_for(cost, tokens, target, lengths);
         const std::int64_t begin = n > 1 ? ends[ends.size() - 2] : 0;
-        const double rest = begin < tokens ? cost({Tokens{begin}, Tokens{tokens - begin}}) : 0;
-        (rest > target ? low : high) = target;
+        return (begin < tokens ? cost({Tokens{begin}, Tokens{tokens - begin}}) : 0) - target;
+    };
+    Targets all{0, cost({Tokens{0}, Tokens{tokens}})};
+    const Targets near = near_equal(all, all.high / static_cast<double>(n), static_cast<double>(n), excess);
+    // Halving gives the same target whatever is known beforehand: equal inputs, equal cuts.
+    for (int step = 0; step < 48 && all.apart(); ++step) {
+        const double target = (all.low + all.high) / 2;
+        const bool more = target <= near.low || (target < near.high && excess(target) > 0);
+        (more ? all.low : all.high) = target;
     }
-    return ends_for(cost, tokens, high, lengths);
+    return ends_for(cost, tokens, all.high, lengths);
 }
 
 // Moves every end to the nearest multiple of `step`, keeping every length at least `step`.
