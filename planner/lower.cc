@@ -257,8 +257,6 @@ Lowered lower_by(const Scenario& scenario, const Amounts* given, const LowerOpti
 
 PlannedStep plan_step(const Scenario& scenario, const LowerOptions& options) { return plan_policy(scenario, options); }
 
-Schedule unfolded(const PlannedStep& step, const Scenario& scenario) { return unfold_step(step.folded, scenario); }
-
 Lowered lower(const Scenario& scenario, const LowerOptions& options) { return lower_by(scenario, nullptr, options); }
 
 Lowered lower_with(const Scenario& scenario, const std::vector<std::vector<Bytes>>& offloaded,

@@ -48,9 +48,6 @@ struct Lowered {
     bool feasible() const { return reasons.empty(); }
 };
 
-// A planned step with every rank. Requires: feasible.
-Schedule unfolded(const PlannedStep&, const Scenario&);
-
 // plan_step() with its ranks unfolded. Deterministic. The schedule passes verify(): a diagnostic after any pass is a
 // bug and throws InternalError.
 Lowered lower(const Scenario&, const LowerOptions& = {});

@@ -118,4 +118,28 @@ private:
 
 Schedule unfold_step(const FoldedStep& step, const Scenario& scenario) { return Unfolding(step, scenario).run(); }
 
+FoldedStep without_device_buffers(const FoldedStep& step) {
+    const Schedule& from = step.schedule;
+    FoldedStep result;
+    result.group_roles = step.group_roles;
+    Schedule& to = result.schedule;
+    to.hosts = from.hosts, to.ranks = from.ranks, to.groups = from.groups;
+    std::vector<BufferId> kept(from.buffers.size(), kNoBuffer);  // its id in the result
+    for (const Buffer& buffer : from.buffers) {
+        if (buffer.space == Space::kDevice) continue;
+        kept[index(buffer.id)] = id_at<BufferId>(to.buffers.size());
+        to.buffers.push_back(buffer);
+        to.buffers.back().id = kept[index(buffer.id)];
+    }
+    to.ops.reserve(from.ops.size());
+    for (const Op& op : from.ops) {
+        Op& copy = to.ops.emplace_back(Op{op.id, op.rank, op.lane, op.work, op.after, {}, op.tag});
+        for (Access access : op.accesses) {
+            access.buffer = kept[index(access.buffer)];
+            if (access.buffer != kNoBuffer) copy.accesses.push_back(access);
+        }
+    }
+    return result;
+}
+
 }  // namespace sluice

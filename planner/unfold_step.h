@@ -11,4 +11,8 @@ namespace sluice {
 // is GPU r: it uses the memory of node r / gpus_per_node. Offsets are copied, so a placed step stays placed.
 Schedule unfold_step(const FoldedStep&, const Scenario&);
 
+// The step without its device buffers and the accesses to them. Ops take as long, wait for the same and pin as much: a
+// replay that is asked for the length of the step and no more looks at nothing else.
+FoldedStep without_device_buffers(const FoldedStep&);
+
 }  // namespace sluice

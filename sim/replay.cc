@@ -80,6 +80,7 @@ private:
 
     void ready(OpId id);
     void begin(OpId id);
+    Seconds time_alone(const Compute& work);
     void start_compute(const Op& op);
     void start_copy(const Op& op);
     void start_match(std::uint32_t match);
@@ -121,6 +122,8 @@ private:
     std::vector<Rank> changed_;
     std::vector<OpId> ended_;        // ended now, their successors not told yet
     std::vector<MemberFlow> flows_;  // scratch
+    const Compute* priced_ = nullptr;  // the work that was priced last
+    Seconds price_{};
     std::uint64_t ops_ended_ = 0;
 };
 
@@ -222,8 +225,14 @@ void Replay::begin(OpId id) {
     if (interference_) engine_runs(op(id), true);
 }
 
+// The shards of a stage start the same work one after another.
+Seconds Replay::time_alone(const Compute& work) {
+    if (priced_ == nullptr || *priced_ != work) priced_ = &work, price_ = compute_time(work, calibration_);
+    return price_;
+}
+
 void Replay::start_compute(const Op& o) {
-    const Seconds alone = compute_time(std::get<Compute>(o.work), calibration_);
+    const Seconds alone = time_alone(std::get<Compute>(o.work));
     if (alone.value > 0) {
         platform_.start_compute(o.rank, alone, static_cast<std::uint32_t>(o.id));
     } else {

@@ -68,7 +68,7 @@ ResourceGain gain_of(Resource resource, const Scenario& open, const Explanation&
     gain.step = gain.same_plan;
     const Candidate best = search(scaled(open, resource, kMoreOfAResource)).front();
     if (best.verdict != Verdict::kFinalist) return gain;
-    gain.re_planned = replayed_step(unfolded(*best.planned, best.scenario), best.scenario);
+    gain.re_planned = replayed_step(*best.planned, best.scenario);
     if (gain.re_planned < gain.same_plan) {
         gain.step = gain.re_planned;
         gain.change = difference(base, best.scenario, best.planned->plan);

@@ -95,7 +95,7 @@ MaxLengthAnswer answer_max_length(const Scenario& scenario, ProgressLine& progre
         progress.show("longest length: replay");
         const PlannedStep step = plan_step(longest);
         answer.estimate = step.estimate;
-        answer.replayed = replayed_step(unfolded(step, longest), longest);
+        answer.replayed = replayed_step(step, longest);
     }
     return answer;
 }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/format_units.h"
 #include "planner/lower.h"
+#include "planner/unfold_step.h"
 #include "scenarios/policy_names.h"
 #include "sim/child_process.h"
 #include "sim/simulate.h"
@@ -42,7 +43,17 @@ Seconds replayed_step(const Schedule& schedule, const Scenario& scenario) {
     return simulation.trace.step;
 }
 
-Seconds replayed_step(const Scenario& scenario) { return replayed_step(lower(scenario).schedule, scenario); }
+namespace {
+
+Schedule schedule_to_replay(const PlannedStep& step, const Scenario& scenario) {
+    return unfold_step(without_device_buffers(step.folded), scenario);
+}
+
+}  // namespace
+
+Seconds replayed_step(const PlannedStep& step, const Scenario& scenario) {
+    return replayed_step(schedule_to_replay(step, scenario), scenario);
+}
 
 namespace {
 
@@ -56,7 +67,9 @@ void replay_finalists(std::vector<ReplayedCandidate>& candidates) {
         if (candidates[k].candidate.verdict == Verdict::kFinalist)
             replays.push_back([&, k] {
                 const Candidate& candidate = candidates[k].candidate;
-                replayed[k] = replayed_step(unfolded(*candidate.planned, candidate.scenario), candidate.scenario);
+                // Never given back: the process ends first, and giving back its ops takes as long as making them.
+                const auto* schedule = new Schedule(schedule_to_replay(*candidate.planned, candidate.scenario));
+                replayed[k] = replayed_step(*schedule, candidate.scenario);
             });
     }
     run_in_children("replay of the finalists", replays, 0);
@@ -67,7 +80,6 @@ void replay_finalists(std::vector<ReplayedCandidate>& candidates) {
 
 Choice choose_plan(const Scenario& scenario, ProgressLine& progress) {
     SearchOptions options;
-    options.finalists = 2;  // beside the recomputing variant: the best are so close that more replays decide nothing
     if (progress.active())
         options.progress = [&](std::string_view what, double fraction) {
             progress.show(fmt::format("plan: {}", what), fraction);

@@ -21,9 +21,9 @@ struct Choice {
     const Scenario& scenario() const { return candidates.front().candidate.scenario; }  // Requires: found()
 };
 
-// The step time of a scenario without open choices, in a replay. Requires: it fits.
-Seconds replayed_step(const Scenario&);
+// The step time in a replay. Requires of a planned step: feasible.
 Seconds replayed_step(const Schedule&, const Scenario&);
+Seconds replayed_step(const PlannedStep&, const Scenario&);
 
 Choice choose_plan(const Scenario&, ProgressLine&);
 
