@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 
@@ -198,29 +199,79 @@ private:
     std::vector<Seconds> times_;
 };
 
+// Outcomes by position in the order of bounds, and which of them workers are to bring.
+class Placements {
+public:
+    Placements(const std::vector<Candidate*>& by_bound, std::size_t finalists)
+        : by_bound_(by_bound), finalists_(finalists), outcomes_(by_bound.size()) {}
+
+    // Is the k-th to be placed? No, where those before it exclude it. Waits while something fits and those that are
+    // being placed may become the finalists: to place one more would probably be in vain, and keep everyone waiting.
+    bool wanted(std::size_t k) {
+        std::unique_lock lock(mutex_);
+        const auto excluded = [&] { return failed_ || known_before(k).excludes(by_bound_[k]->bound); };
+        ended_.wait(lock, [&] { return excluded() || !may_be_in_vain(k); });
+        return !excluded();
+    }
+
+    void place(std::size_t k) {
+        try {
+            end(k, place_one(*by_bound_[k]));
+        } catch (...) {
+            const std::lock_guard lock(mutex_);
+            failed_ = true;
+            ended_.notify_all();
+            throw;
+        }
+    }
+
+    std::vector<Outcome> outcomes() && { return std::move(outcomes_); }
+
+private:
+    void end(std::size_t k, Outcome outcome) {
+        const std::lock_guard lock(mutex_);
+        outcomes_[k] = std::move(outcome);
+        ended_.notify_all();
+    }
+
+    // Never more than one worker would know.
+    Best known_before(std::size_t k) const {
+        Best best(finalists_);
+        for (std::size_t j = 0; j < k; ++j)
+            if (outcomes_[j].done) best.add(outcomes_[j]);
+        return best;
+    }
+
+    // Those before the k-th that are not done are being placed, or wait themselves.
+    bool may_be_in_vain(std::size_t k) const {
+        std::size_t fit = 0, running = 0;
+        for (std::size_t j = 0; j < k; ++j) {
+            fit += outcomes_[j].done && outcomes_[j].refusal.empty() ? 1 : 0;
+            running += outcomes_[j].done ? 0 : 1;
+        }
+        return fit > 0 && running > 0 && fit + running >= finalists_;
+    }
+
+    const std::vector<Candidate*>& by_bound_;
+    std::size_t finalists_;
+    std::mutex mutex_;  // of what follows
+    std::condition_variable ended_;
+    std::vector<Outcome> outcomes_;
+    bool failed_ = false;
+};
+
 // Places candidates from the lowest bound up, until no bound can beat the finalists. Workers may place some that one
 // worker would not have come to; these are not looked at, so that the result does not depend on their number.
 std::vector<Outcome> outcomes_of(const std::vector<Candidate*>& by_bound, const SearchOptions& options,
                                  Progress& progress) {
-    std::vector<Outcome> outcomes(by_bound.size());
-    std::mutex mutex;  // of outcomes
-    // By what is known of those before it: never more than one worker would know.
-    const auto excluded = [&](std::size_t k) {
-        const std::lock_guard lock(mutex);
-        Best best(options.finalists);
-        for (std::size_t j = 0; j < k; ++j)
-            if (outcomes[j].done) best.add(outcomes[j]);
-        return best.excludes(by_bound[k]->bound);
-    };
+    Placements placements(by_bound, options.finalists);
     for_each_index(by_bound.size(), options.workers, [&](std::size_t k) {
-        if (excluded(k)) return false;
-        Outcome outcome = place_one(*by_bound[k]);
+        if (!placements.wanted(k)) return false;
+        placements.place(k);
         progress.done(by_bound[k]->label(), kPlacingToBound * work_of(*by_bound[k]));
-        const std::lock_guard lock(mutex);
-        outcomes[k] = std::move(outcome);
         return true;
     });
-    return outcomes;
+    return std::move(placements).outcomes();
 }
 
 void place_finalists(const std::vector<Candidate*>& by_bound, const SearchOptions& options, Progress& progress) {

@@ -18,8 +18,10 @@
 namespace sluice {
 
 struct SearchOptions {
-    std::size_t finalists = 3;  // feasible candidates to return as such
-    std::size_t workers = 0;    // threads; 0: as many as the machine has. The result does not depend on them
+    // Feasible candidates to return as such, beside the recomputing variant of the best. Those at the top are so close
+    // together that more replays would decide nothing.
+    std::size_t finalists = 2;
+    std::size_t workers = 0;  // threads; 0: as many as the machine has. The result does not depend on them
     // May be empty. What is being done, and how much of the round is done, were all of its candidates to be placed: at
     // most so much. Called from any thread, one call at a time.
     std::function<void(std::string_view what, double fraction)> progress;

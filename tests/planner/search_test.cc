@@ -31,7 +31,7 @@ TEST(Search, EveryCandidateHasAVerdictAndAReason) {
         finalists += c.verdict == Verdict::kFinalist ? 1 : 0;
         EXPECT_TRUE(c.verdict != Verdict::kFinalist || c.estimate >= c.bound) << c.label();
     }
-    EXPECT_EQ(finalists, 3U);
+    EXPECT_EQ(finalists, SearchOptions{}.finalists);
     EXPECT_EQ(candidates.front().verdict, Verdict::kFinalist);
     // eight stages are too many for four layers
     EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(),
@@ -43,9 +43,9 @@ TEST(Search, FindsTheBestEstimate) {
     for (const Bytes memory : {4_GiB, 220_MiB}) {
         Scenario s = open_scenario();
         s.cluster.gpu.memory = memory;
-        SearchOptions all;
-        all.finalists = 1000;
-        const std::vector<Candidate> everything = search(s, all), pruned = search(s);
+        SearchOptions all, three;
+        all.finalists = 1000, three.finalists = 3;
+        const std::vector<Candidate> everything = search(s, all), pruned = search(s, three);
         ASSERT_EQ(everything.size(), pruned.size());
         for (std::size_t k = 0; k < 3 && everything[k].verdict == Verdict::kFinalist; ++k) {
             EXPECT_EQ(pruned[k].label(), everything[k].label());
@@ -88,9 +88,9 @@ TEST(Search, FindsTheBestReplicas) {
     s.policy.automatic.dp = s.policy.automatic.zero = true;
     for (const Bytes memory : {4_GiB, 130_MiB}) {
         s.cluster.gpu.memory = memory;
-        SearchOptions all;
-        all.finalists = 1000;
-        const std::vector<Candidate> everything = search(s, all), pruned = search(s);
+        SearchOptions all, three;
+        all.finalists = 1000, three.finalists = 3;
+        const std::vector<Candidate> everything = search(s, all), pruned = search(s, three);
         ASSERT_EQ(everything.size(), pruned.size());
         std::set<std::int64_t> replicas;
         std::set<ZeroStage> stages;
