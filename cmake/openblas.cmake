@@ -1,5 +1,4 @@
-# Debian's libopenblas-serial-dev (tools/setup): it starts no threads and locks its buffers, so ranks may call it from
-# threads of their own. A build with threads works too: the runtime sets it to one thread.
+# Debian's libopenblas-pthread-dev (tools/setup), set to one thread by the runtime. Not the serial build: docs/cpu-kernels.md.
 find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas REQUIRED)
 find_library(OPENBLAS_LIBRARY openblas REQUIRED)
 add_library(OpenBLAS::OpenBLAS UNKNOWN IMPORTED)

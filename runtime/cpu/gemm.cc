@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -20,9 +21,18 @@ blasint leading(ConstMatrixView m) { return extent(std::max<std::int64_t>({m.str
 
 CBLAS_TRANSPOSE cblas(Transpose t) { return t == Transpose::kYes ? CblasTrans : CblasNoTrans; }
 
-// Once per process. Sums would otherwise be cut by the number of threads.
-void use_one_thread() {
-    static const bool done = (openblas_set_num_threads(1), true);
+// Once per process. Sums would otherwise be cut by the number of threads. The serial build of OpenBLAS hands one buffer
+// to several callers: products of threads that call at the same time are then wrong, now and then, without any sign.
+void prepare_openblas() {
+    static const bool done = [] {
+        const std::string_view build = openblas_get_config();
+        if (build.find("SINGLE_THREADED") != std::string_view::npos)
+            throw EnvironmentError(
+                "OpenBLAS on this machine is its serial build, which gives wrong products when several threads call it; "
+                "install the one with threads (Debian: libopenblas-pthread-dev)");
+        openblas_set_num_threads(1);
+        return true;
+    }();
     static_cast<void>(done);
 }
 
@@ -50,7 +60,7 @@ struct Product {
 };
 
 void call(const Product& p, ConstMatrixView a, ConstMatrixView b, MatrixView c, std::int64_t k, Store store) {
-    use_one_thread();
+    prepare_openblas();
     cblas_sgemm(CblasRowMajor, cblas(p.transpose_a), cblas(p.transpose_b), extent(c.rows), extent(c.columns), extent(k),
                 p.scale, a.data, leading(a), b.data, leading(b), store == Store::kAdd ? 1.0F : 0.0F, c.data,
                 leading(c));
