@@ -25,19 +25,34 @@ Bytes traffic(double bytes) { return Bytes{std::llround(bytes)}; }
 std::vector<ActivationTensor> runtime_inventory(const Scenario& s) {
     const Widths w(s);
     const double row = w.element * w.hidden;
+    const double normed = s.saves_gathered() ? row * static_cast<double>(s.policy.sp) : row;  // on every rank
     const double statistics = w.mean_and_scale ? 8 : 4;  // fp32 mean and reciprocal deviation; RMSNorm has no mean
     const double first = (w.gated ? 2 : 1) * w.ffn;
     const double mean_keys = static_cast<double>(s.sequence.value) / 2;
     using enum Lifetime;
     return {
-        {"block input", row, kForwardBackward, {}, {}, "", false},
-        {"norm1 statistics", statistics, kForwardBackward, {}, traffic(row), "block input", true},
-        {"norm1 output", row, kForwardBackward, {}, traffic(2 * row), "block input", true},
-        {"query", w.element * w.queries, kForwardBackward, Flops{2 * w.hidden * w.queries},
+        {"block input", Tensor::kBlockInput, row, kForwardBackward, {}, {}, "", false},
+        {"norm1 statistics",
+         Tensor::kNorm1Statistics,
+         statistics,
+         kForwardBackward,
+         {},
+         traffic(row),
+         "block input",
+         true},
+        {"norm1 output", Tensor::kNorm1Output, normed, kForwardBackward, {}, traffic(2 * row), "block input", true},
+        {"query", Tensor::kQuery, w.element * w.queries, kForwardBackward, Flops{2 * w.hidden * w.queries},
          traffic(2 * w.element * w.queries), "norm1 output", true},
-        {"key and value", 2 * w.element * w.kv, kEverySubsequence, Flops{4 * w.hidden * w.kv},
-         traffic(4 * w.element * w.kv), "norm1 output", false},
+        {"key and value",
+         {},
+         2 * w.element * w.kv,
+         kEverySubsequence,
+         Flops{4 * w.hidden * w.kv},
+         traffic(4 * w.element * w.kv),
+         "norm1 output",
+         false},
         {"attention output",
+         Tensor::kAttentionOutput,
          w.element * w.queries,
          kForwardBackward,
          Flops{4 * mean_keys * w.queries},
@@ -45,17 +60,26 @@ std::vector<ActivationTensor> runtime_inventory(const Scenario& s) {
          "query, key and value",
          false},
         {"log-sum-exp",
+         Tensor::kLogSumExp,
          4 * w.heads,
          kForwardBackward,
          Flops{4 * mean_keys * w.queries},
          {},
          "query, key and value",
          false},
-        {"middle residual", row, kForwardBackward, Flops{2 * w.hidden * w.queries}, traffic(3 * row),
-         "attention output, block input", false},
-        {"norm2 statistics", statistics, kForwardBackward, {}, traffic(row), "middle residual", true},
-        {"norm2 output", row, kForwardBackward, {}, traffic(2 * row), "middle residual", true},
+        {"middle residual", Tensor::kMiddleResidual, row, kForwardBackward, Flops{2 * w.hidden * w.queries},
+         traffic(3 * row), "attention output, block input", false},
+        {"norm2 statistics",
+         Tensor::kNorm2Statistics,
+         statistics,
+         kForwardBackward,
+         {},
+         traffic(row),
+         "middle residual",
+         true},
+        {"norm2 output", Tensor::kNorm2Output, normed, kForwardBackward, {}, traffic(2 * row), "middle residual", true},
         {w.gated ? "gate and up" : "first MLP output",
+         Tensor::kFirstMlpOutput,
          w.element * first,
          kForwardBackward,
          Flops{2 * w.hidden * first},
@@ -63,6 +87,7 @@ std::vector<ActivationTensor> runtime_inventory(const Scenario& s) {
          "norm2 output",
          true},
         {"activation output",
+         Tensor::kActivationOutput,
          w.element * w.ffn,
          kForwardBackward,
          {},
@@ -77,11 +102,11 @@ std::vector<ActivationTensor> paper_inventory(const Scenario& s) {
     const auto h = static_cast<double>(s.model.hidden);
     using enum Lifetime;
     return {
-        {"block input (paper)", 2 * h, kForwardBackward, {}, {}, "", false},
-        {"query (paper)", 2 * h, kForwardBackward, {}, {}, "", false},
-        {"key and value (paper)", 4 * h, kEverySubsequence, {}, {}, "", false},
-        {"attention (paper)", 8 * h, kForwardBackward, {}, {}, "", false},
-        {"MLP (paper)", 22 * h, kForwardBackward, {}, {}, "", false},
+        {"block input (paper)", {}, 2 * h, kForwardBackward, {}, {}, "", false},
+        {"query (paper)", {}, 2 * h, kForwardBackward, {}, {}, "", false},
+        {"key and value (paper)", {}, 4 * h, kEverySubsequence, {}, {}, "", false},
+        {"attention (paper)", {}, 8 * h, kForwardBackward, {}, {}, "", false},
+        {"MLP (paper)", {}, 22 * h, kForwardBackward, {}, {}, "", false},
     };
 }
 
@@ -106,6 +131,17 @@ Bytes unit_bytes(const Scenario& scenario, Subsequence sub) {
 
 Bytes cheap_bytes(const Scenario& scenario, Subsequence sub) {
     return bytes_of(scenario, sub, [](const ActivationTensor& t) { return t.cheap; });
+}
+
+std::vector<SavedTensor> saved_tensors(const Scenario& scenario, Subsequence sub, UnitPart part) {
+    std::vector<SavedTensor> tensors;
+    for (const ActivationTensor& t : activation_inventory(scenario)) {
+        if (!t.tensor || (part == UnitPart::kCheap && !t.cheap) || (part == UnitPart::kRest && t.cheap)) continue;
+        const double bytes =
+            t.bytes_per_token * static_cast<double>(sub.length.value) / static_cast<double>(scenario.policy.sp);
+        tensors.push_back({*t.tensor, Bytes{std::llround(bytes)}});
+    }
+    return tensors;
 }
 
 Bytes kv_bytes(const Scenario& scenario, Subsequence sub) {

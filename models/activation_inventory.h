@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,7 @@ enum class Lifetime : std::uint8_t {
 
 struct ActivationTensor {
     std::string_view name;
+    std::optional<Tensor> tensor;  // what a runtime calls it; absent for K and V and for the paper's figures
     double bytes_per_token = 0;  // of the whole layer, before division by the sequence-parallel degree
     Lifetime lifetime = Lifetime::kForwardBackward;
     Flops recompute_per_token{};  // GEMM and attention FLOPs to make it again from what precedes it, whole layer
@@ -38,6 +40,9 @@ std::vector<ActivationTensor> activation_inventory(const Scenario&);
 Bytes unit_bytes(const Scenario&, Subsequence);   // class 1: the unit that is kept or offloaded (A_i of one layer)
 Bytes cheap_bytes(const Scenario&, Subsequence);  // the part of it that the recompute fate drops; 0 for `paper`
 Bytes kv_bytes(const Scenario&, Subsequence);     // class 0
+// The tensors of a unit in the inventory's order; of its cheap part, or of the rest. Empty for `paper`.
+enum class UnitPart : std::uint8_t { kWhole, kCheap, kRest };
+std::vector<SavedTensor> saved_tensors(const Scenario&, Subsequence, UnitPart);
 Bytes kv_gradient_bytes(const Scenario&, Subsequence);
 
 }  // namespace sluice

@@ -112,19 +112,16 @@ LayerRecompute layer_recompute(const Scenario& scenario, Subsequence sub) {
 HeadKernels head_kernels(const Scenario& scenario, Subsequence sub) {
     const Shape s(scenario, sub);
     const std::int64_t vocabulary = (scenario.model.vocabulary + scenario.policy.sp - 1) / scenario.policy.sp;
-    const auto chunk_of = [&](std::int64_t tokens, std::uint32_t count, KernelChain& chain) {
-        if (tokens == 0 || count == 0) return;
-        chain.push_back({Gemm{tokens, vocabulary, s.hidden}, count});
-        // fp32 logits: read for the maximum and the sum, read and overwritten by their gradient
-        chain.push_back({Pointwise{PointwiseKind::kCrossEntropy, Bytes{tokens * vocabulary * 4 * 3}}, count});
-        chain.push_back({Gemm{tokens, s.hidden, vocabulary}, count});
-        chain.push_back({Gemm{vocabulary, s.hidden, tokens}, count});
-    };
     HeadKernels chains;
     chains.norm = {norm(s)};
-    const std::int64_t chunk = kLogitsChunk.value;
-    chunk_of(chunk, static_cast<std::uint32_t>(s.tokens / chunk), chains.loss);
-    chunk_of(s.tokens % chunk, 1, chains.loss);
+    for (std::int64_t begin = 0; begin < s.tokens; begin += kLogitsChunk.value) {
+        const std::int64_t tokens = std::min(kLogitsChunk.value, s.tokens - begin);
+        chains.loss.push_back(gemm(tokens, vocabulary, s.hidden));
+        // fp32 logits: read for the maximum and the sum, read and overwritten by their gradient
+        chains.loss.push_back({Pointwise{PointwiseKind::kCrossEntropy, Bytes{tokens * vocabulary * 4 * 3}}, 1});
+        chains.loss.push_back(gemm(tokens, s.hidden, vocabulary));
+        chains.loss.push_back(gemm(vocabulary, s.hidden, tokens));
+    }
     chains.norm_backward = {norm_backward(s)};
     return chains;
 }
@@ -146,7 +143,8 @@ KernelChain gradient_norm(const Scenario& scenario, std::int64_t parameters) {
 
 KernelChain adamw(const Scenario& scenario, std::int64_t parameters) {
     // reads gradient, master weight and both moments; writes the last three and the working weight
-    const Bytes per_parameter = size_of(scenario.precision.gradients) + 24_B + size_of(scenario.precision.weights);
+    const Bytes working = scenario.precision.weights == DataType::kFp32 ? 0_B : size_of(scenario.precision.weights);
+    const Bytes per_parameter = size_of(scenario.precision.gradients) + 24_B + working;
     return {{Pointwise{PointwiseKind::kAdamw, per_parameter * parameters}, 1}};
 }
 

@@ -53,8 +53,8 @@ struct LayerRecompute {
     KernelChain query;  // query projection, RoPE
 };
 
-// The loss: final norm |all-gather| logits, cross-entropy and their gradients, a chunk of tokens at a time
-// |reduce-scatter| final norm backward. Run with the forward pass, so that logits live for one chunk only.
+// The loss: final norm |all-gather| logits, cross-entropy and their gradients, a chunk of tokens at a time, four
+// kernels each |reduce-scatter| final norm backward. Run with the forward pass, so that logits live for one chunk only.
 struct HeadKernels {
     KernelChain norm;
     KernelChain loss;

@@ -53,7 +53,9 @@ std::int64_t held_parameters(const Scenario& s, ZeroStage stage, std::int64_t pa
 }
 
 Bytes weight_bytes(const Scenario& s, std::int64_t parameters) { return size_of(s.precision.weights) * parameters; }
-Bytes optimizer_bytes(const Scenario&, std::int64_t parameters) { return 12_B * parameters; }
+Bytes optimizer_bytes(const Scenario& s, std::int64_t parameters) {
+    return (s.precision.weights == DataType::kFp32 ? 8_B : 12_B) * parameters;
+}
 Bytes gradient_bytes(const Scenario& s, std::int64_t parameters) { return size_of(s.precision.gradients) * parameters; }
 
 Bytes forward_workspace(const Scenario& s, Subsequence sub) {

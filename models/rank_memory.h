@@ -27,7 +27,8 @@ std::int64_t model_parameters(const Scenario&);  // whole model, each parameter 
 // that state out (from `stage` on); else all.
 std::int64_t held_parameters(const Scenario&, ZeroStage stage, std::int64_t parameters);
 
-// bf16 weights; fp32 master weights and two AdamW moments; gradients in the accumulators' type.
+// Weights in their type; fp32 master weights, unless the weights are fp32 themselves, and two AdamW moments; gradients
+// in the accumulators' type.
 Bytes weight_bytes(const Scenario&, std::int64_t parameters);
 Bytes optimizer_bytes(const Scenario&, std::int64_t parameters);
 Bytes gradient_bytes(const Scenario&, std::int64_t parameters);

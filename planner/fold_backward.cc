@@ -59,9 +59,10 @@ void StageEmitter::backward_subsequence(std::size_t i) {
     if (first()) embedding_gradient(i, gradient, temporary);
 }
 
-OpId StageEmitter::recompute(KernelChain kernels, std::vector<OpId> after, std::vector<Access> accesses) {
+OpId StageEmitter::recompute(Function function, KernelChain kernels, std::vector<OpId> after,
+                             std::vector<Access> accesses) {
     tag_.phase = Phase::kRecompute;
-    const OpId op = compute(std::move(kernels), std::move(after), std::move(accesses));
+    const OpId op = compute(function, std::move(kernels), std::move(after), std::move(accesses));
     tag_.phase = Phase::kBackward;
     return op;
 }
@@ -80,8 +81,10 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
     const Access reduced_shard = write(t.stream, 1, 1);
     // The gathered inputs share one block: each waits for the weight gradient that read the one before it, which is the
     // last compute op so far (or none, when this is the first layer of the subsequence).
-    const auto gather_input = [&](std::vector<OpId> after) {
-        return all_gather({std::move(after), {read(saved.norms())}}, t.comm, 1, bytes);
+    const auto gather_input = [&](Function norm, std::vector<OpId> after) -> Value {
+        // What is saved whole is there; what was dropped is made and gathered again.
+        if (scenario_.saves_gathered() && saved.recomputed == 0) return {{}, {read(saved.norms())}};
+        return gather_normed(norm, std::move(after), saved, t.comm, 1, bytes);
     };
     std::vector<OpId> block_is_free;
     if (&row != &rows_.back() && !layer_major()) block_is_free = gradient.made_by;
@@ -89,42 +92,46 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
     // MLP. What is made again does not wait for the gradient.
     Value dy, x;
     if (saved.recomputed > 0) {
-        const OpId norms = recompute(again.norms, {}, {read(weights_), read(saved.unit), write(saved.cheap)});
+        const OpId norms =
+            recompute(Function::kNorms, again.norms, {}, {read(weights_), read(saved.unit), write(saved.cheap)});
         block_is_free.push_back(norms);
-        x = gather_input(block_is_free);
-        recompute(again.mlp, x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
-        dy = all_gather(gradient, t.comm, 0, bytes);
+        x = gather_input(Function::kNorm2, block_is_free);
+        recompute(Function::kMlp, again.mlp, x.made_by,
+                  join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+        dy = all_gather(Function::kMlp, gradient, t.comm, 0, bytes);
     } else {
-        dy = all_gather(gradient, t.comm, 0, bytes);
-        x = gather_input(block_is_free);
+        dy = all_gather(Function::kMlp, gradient, t.comm, 0, bytes);
+        x = gather_input(Function::kNorm2, block_is_free);
     }
     beside_compute();
     const OpId mlp =
-        compute(kernels.mlp_data, dy.made_by,
+        compute(Function::kMlp, kernels.mlp_data, dy.made_by,
                 join(join(reads, {gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}),
                      dy.reads));
-    const OpId mlp_reduced = reduce_scatter(mlp, t.comm, 2, reduced_shard, bytes);
-    const OpId mlp_weight =
-        compute(kernels.mlp_weight, x.made_by, join({read(t.workspace), gradient_access(row)}, x.reads));
-    const OpId norm2 = compute(kernels.norm2, {mlp_reduced},
-                               join(join(reads, {read(t.stream, 1, 1), write(t.stream)}), gradient.reads));
+    const OpId mlp_reduced = reduce_scatter(Function::kMlp, mlp, t.comm, 2, reduced_shard, bytes);
+    const OpId mlp_weight = compute(Function::kMlpWeight, kernels.mlp_weight, x.made_by,
+                                    join({read(t.workspace), gradient_access(row)}, x.reads));
+    const OpId norm2 =
+        compute(Function::kNorm2, kernels.norm2, {mlp_reduced},
+                join(join(reads, {read(t.stream, 1, 1), gradient_access(row), write(t.stream)}), gradient.reads));
     // attention
-    dy = all_gather({{norm2}, {read(t.stream)}}, t.comm, 0, bytes);
-    x = gather_input({mlp_weight});
+    dy = all_gather(Function::kAttention, {{norm2}, {read(t.stream)}}, t.comm, 0, bytes);
+    x = gather_input(Function::kNorm1, {mlp_weight});
     if (saved.recomputed > 0)
-        recompute(again.query, x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+        recompute(Function::kQuery, again.query, x.made_by,
+                  join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
     std::vector<OpId> after = dy.made_by;
     after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
     const OpId attention = row.attention = compute(
-        kernels.attention_data, std::move(after),
+        Function::kAttention, kernels.attention_data, std::move(after),
         join(join(reads, attention_gradients(i, row, block)),
              join({gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}, dy.reads)));
-    const OpId attention_reduced = reduce_scatter(attention, t.comm, 2, reduced_shard, bytes);
-    compute(kernels.attention_weight, x.made_by,
+    const OpId attention_reduced = reduce_scatter(Function::kAttention, attention, t.comm, 2, reduced_shard, bytes);
+    compute(Function::kAttentionWeight, kernels.attention_weight, x.made_by,
             join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));
     const Access result = output.value_or(write(t.stream));
-    const OpId norm1 =
-        compute(kernels.norm1, {attention_reduced}, join(reads, {read(t.stream, 1, 1), read(t.stream), result}));
+    const OpId norm1 = compute(Function::kNorm1, kernels.norm1, {attention_reduced},
+                               join(reads, {read(t.stream, 1, 1), gradient_access(row), read(t.stream), result}));
     return {{norm1}, {read(result.buffer, result.first_block, result.last_block)}};
 }
 
@@ -143,17 +150,22 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
     const LayerBackward kernels = layer_backward(scenario_, sub);
     const auto block = static_cast<std::uint32_t>(i);
     const Saved saved = this->saved(i, row, Phase::kBackward);
-    const auto gather_gradient = [&] { return all_gather(gradient, t.comm, 0, bytes, 2 * row.layers); };
-    const auto gather_input = [&](std::vector<OpId> after) {
-        return all_gather({std::move(after), {read(saved.norms())}}, t.comm, 1, bytes, 2 * row.layers);
+    const auto gather_gradient = [&] {
+        return all_gather(Function::kNone, gradient, t.comm, 0, bytes, 2 * row.layers);
+    };
+    const auto gather_input = [&](std::vector<OpId> after) -> Value {
+        if (scenario_.saves_gathered() && saved.recomputed == 0) return {{}, {read(saved.norms())}};
+        return all_gather(Function::kNone, {std::move(after), {read(saved.norms())}}, t.comm, 1, bytes, 2 * row.layers);
     };
     Value dy, x;
     if (saved.recomputed > 0) {
         const LayerRecompute again = layer_recompute(scenario_, sub);
         KernelChain norms = repeated({&again.norms}, saved.recomputed);
         KernelChain rest = repeated({&again.mlp, &again.query}, saved.recomputed);
-        x = gather_input({recompute(std::move(norms), {}, {read(weights_), read(saved.unit), write(saved.cheap)})});
-        recompute(std::move(rest), x.made_by, join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+        x = gather_input(
+            {recompute(Function::kNone, std::move(norms), {}, {read(weights_), read(saved.unit), write(saved.cheap)})});
+        recompute(Function::kNone, std::move(rest), x.made_by,
+                  join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
         dy = gather_gradient();
     } else {
         dy = gather_gradient();
@@ -166,18 +178,18 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
     const Access result = output.value_or(write(t.stream));
     const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
     const OpId data_op =
-        compute(std::move(data), dy.made_by,
+        compute(Function::kNone, std::move(data), dy.made_by,
                 join(join(reads, attention_gradients(i, row, block)),
                      join({gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, result)}, dy.reads)));
-    const OpId reduced = reduce_scatter(data_op, t.comm, 2, result, bytes, 2 * row.layers);
-    compute(std::move(weight), x.made_by,
+    const OpId reduced = reduce_scatter(Function::kNone, data_op, t.comm, 2, result, bytes, 2 * row.layers);
+    compute(Function::kNone, std::move(weight), x.made_by,
             join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));
     return {{reduced}, {read(result.buffer, result.first_block, result.last_block)}};
 }
 
 void StageEmitter::embedding_gradient(std::size_t i, const Value& gradient, const Scratch& t) {
-    const Value dy = all_gather(gradient, t.comm, 0, gathered_bytes(scenario_, subsequences_[i]));
-    compute(embedding_backward(scenario_, subsequences_[i]), dy.made_by,
+    const Value dy = all_gather(Function::kEmbedding, gradient, t.comm, 0, gathered_bytes(scenario_, subsequences_[i]));
+    compute(Function::kEmbedding, embedding_backward(scenario_, subsequences_[i]), dy.made_by,
             join({gradient_access(embedding_row())}, dy.reads));
     reduce_gradients(embedding_part(), i);
 }

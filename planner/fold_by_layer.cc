@@ -23,8 +23,9 @@ void StageEmitter::forward_by_layer() {
             use_weights(row.part, i);
             const Value sums = forward_layer(i, row, std::move(streams[i]), temporary);
             // The residual add of the layer: what follows must not need the unit, which is to leave.
-            const OpId residual = compute(layer_forward(scenario_, subsequences_[i]).residual, sums.made_by,
-                                          {read(row.units[i]), {temporary.stream, 0, 0, AccessMode::kAccumulate}});
+            const OpId residual =
+                compute(Function::kResidual, layer_forward(scenario_, subsequences_[i]).residual, sums.made_by,
+                        {read(row.units[i]), {temporary.stream, 0, 0, AccessMode::kAccumulate}});
             streams[i] = {{residual}, {read(temporary.stream)}};
             close_kv(row, i);
             mark_row(i, row, Phase::kForward, first_op, last_op_);

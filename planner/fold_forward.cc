@@ -37,10 +37,11 @@ Value StageEmitter::stage_input(std::size_t i, Scratch& scratch) {
     if (!first()) return {{received_[i]}, {read(inputs_[i])}};
     use_weights(embedding_part(), i);
     const Access target = write(scratch.stream);
-    const OpId lookup = compute(embedding_forward(scenario_, subsequences_[i]), {},
+    const OpId lookup = compute(Function::kEmbedding, embedding_forward(scenario_, subsequences_[i]), {},
                                 {read(weights_), partial_sums(scratch.comm, 1, target)});
     beside_compute();
-    const OpId reduced = reduce_scatter(lookup, scratch.comm, 1, target, gathered_bytes(scenario_, subsequences_[i]));
+    const OpId reduced = reduce_scatter(Function::kEmbedding, lookup, scratch.comm, 1, target,
+                                        gathered_bytes(scenario_, subsequences_[i]));
     return {{reduced}, {read(scratch.stream)}};
 }
 
@@ -84,27 +85,29 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     KernelChain chain;
     if (after_a_layer) append(chain, kernels.residual, 1);
     append(chain, kernels.norm1, 1);
-    const OpId norm1 = compute(std::move(chain), input.made_by, join(join({read(weights_)}, save), input.reads));
-    Value gathered = all_gather({{norm1}, {read(saved.norms())}}, t.comm, 0, bytes);
+    const OpId norm1 =
+        compute(Function::kNorm1, std::move(chain), input.made_by, join(join({read(weights_)}, save), input.reads));
+    Value gathered = gather_normed(Function::kNorm1, {norm1}, saved, t.comm, 0, bytes);
     beside_compute();
 
     const Access stream = write(t.stream);
     std::vector<OpId> after = gathered.made_by;
     after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
     const OpId attention = row.attention =
-        compute(kernels.attention, std::move(after),
+        compute(Function::kAttention, kernels.attention, std::move(after),
                 join(join(join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block)}, save),
                           {write(t.workspace), partial_sums(t.comm, 1, stream)}),
                      gathered.reads));
-    const OpId reduced = reduce_scatter(attention, t.comm, 1, stream, bytes);
+    const OpId reduced = reduce_scatter(Function::kAttention, attention, t.comm, 1, stream, bytes);
 
-    const OpId norm2 = compute(kernels.norm2, {reduced}, join({read(weights_), read(t.stream)}, save));
-    gathered = all_gather({{norm2}, {read(saved.norms())}}, t.comm, 0, bytes);
+    const OpId norm2 =
+        compute(Function::kNorm2, kernels.norm2, {reduced}, join({read(weights_), read(t.stream)}, save));
+    gathered = gather_normed(Function::kNorm2, {norm2}, saved, t.comm, 0, bytes);
     const OpId mlp =
-        compute(kernels.mlp, gathered.made_by,
+        compute(Function::kMlp, kernels.mlp, gathered.made_by,
                 join(join(join({read(weights_)}, save), {write(t.workspace), partial_sums(t.comm, 1, stream)}),
                      gathered.reads));
-    return {{reduce_scatter(mlp, t.comm, 1, stream, bytes)}, {read(t.stream), read(saved.unit)}};
+    return {{reduce_scatter(Function::kMlp, mlp, t.comm, 1, stream, bytes)}, {read(t.stream), read(saved.unit)}};
 }
 
 // All layers of the stage as one gather, one chain and one reduction: the same work and the same number of calls.
@@ -113,7 +116,7 @@ Value StageEmitter::forward_stage(std::size_t i, Row& row, Value input, const Sc
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerForward kernels = layer_forward(scenario_, sub);
     const auto block = static_cast<std::uint32_t>(i);
-    const Value gathered = all_gather(input, t.comm, 0, bytes, 2 * row.layers);
+    const Value gathered = all_gather(Function::kNone, input, t.comm, 0, bytes, 2 * row.layers);
     beside_compute();
     KernelChain chain =
         repeated({&kernels.norm1, &kernels.attention, &kernels.norm2, &kernels.mlp, &kernels.residual}, row.layers);
@@ -121,17 +124,19 @@ Value StageEmitter::forward_stage(std::size_t i, Row& row, Value input, const Sc
     std::vector<Access> accesses = join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block)},
                                         saved(i, row, Phase::kForward).all(AccessMode::kWrite));
     accesses = join(std::move(accesses), {write(t.workspace), partial_sums(t.comm, 1, stream)});
-    const OpId op = compute(std::move(chain), gathered.made_by, join(std::move(accesses), gathered.reads));
-    return {{reduce_scatter(op, t.comm, 1, stream, bytes, 2 * row.layers)}, {read(t.stream)}};
+    const OpId op =
+        compute(Function::kNone, std::move(chain), gathered.made_by, join(std::move(accesses), gathered.reads));
+    return {{reduce_scatter(Function::kNone, op, t.comm, 1, stream, bytes, 2 * row.layers)}, {read(t.stream)}};
 }
 
 // Layer granularity: the residual add after the stage's last layer, into the send buffer.
 void StageEmitter::last_residual(std::size_t i, const Value& stream) {
-    produced_[i] = compute(layer_forward(scenario_, subsequences_[i]).residual, stream.made_by,
+    produced_[i] = compute(Function::kResidual, layer_forward(scenario_, subsequences_[i]).residual, stream.made_by,
                            join({write(outputs_[i])}, stream.reads));
 }
 
 // Final norm, chunked logits, cross-entropy and their gradients; leaves the gradient of the rank's shard for backward.
+// Block 1 of the stream, free until the loss is reduced, has room for the norm's statistics.
 void StageEmitter::loss(std::size_t i, Value stream, const Scratch& t) {
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
@@ -139,24 +144,29 @@ void StageEmitter::loss(std::size_t i, Value stream, const Scratch& t) {
     loss_gradients_[i] = add_buffer(BufferKind::kActivation, boundary_bytes(scenario_, sub));
     use_weights(head_part(), i);
     KernelChain chain;
-    if (rows_.front().layer >= 0 && !layer_major()) chain = layer_forward(scenario_, sub).residual;
+    std::vector<Access> norm_input = stream.reads;  // backward of the norm reads it again
+    if (rows_.front().layer >= 0 && !layer_major()) {
+        chain = layer_forward(scenario_, sub).residual;
+        norm_input = {read(t.stream)};
+        stream.reads.push_back({t.stream, 0, 0, AccessMode::kAccumulate});
+    }
     append(chain, kernels.norm, 1);
-    const OpId norm =
-        compute(std::move(chain), stream.made_by, join({read(weights_), write(loss_gradients_[i])}, stream.reads));
-    const Value gathered = all_gather({{norm}, {read(loss_gradients_[i])}}, t.comm, 0, bytes);
+    const OpId norm = compute(Function::kFinalNorm, std::move(chain), stream.made_by,
+                              join({read(weights_), write(loss_gradients_[i]), write(t.stream, 1, 1)}, stream.reads));
+    const Value gathered = all_gather(Function::kFinalNorm, {{norm}, {read(loss_gradients_[i])}}, t.comm, 0, bytes);
     beside_compute();
     const Access shard = write(t.stream, 1, 1);
-    std::vector<Access> accesses =
-        join({read(weights_), head_gradient_access(), write(t.workspace), partial_sums(t.comm, 1, shard)},
-             gathered.reads);
+    std::vector<Access> accesses = join(
+        {read(weights_), head_gradient_access(), write(t.workspace), partial_sums(t.comm, 1, shard)}, gathered.reads);
     if (scenario_.model.tied_embeddings && first()) accesses.push_back(gradient_access(embedding_row()));
-    const OpId loss_op = compute(kernels.loss, gathered.made_by, std::move(accesses));
+    const OpId loss_op = compute(Function::kLoss, kernels.loss, gathered.made_by, std::move(accesses));
+    const OpId reduced = reduce_scatter(Function::kLoss, loss_op, t.comm, 1, shard, bytes);
+    const Access target{loss_gradients_[i], 0, 0, AccessMode::kAccumulate};
+    loss_gradient_by_[i] = compute(
+        Function::kFinalNormGradient, kernels.norm_backward, {reduced},
+        join({read(weights_), read(t.stream, 1, 1), target, head_gradient_access(), write(t.workspace)}, norm_input));
     reduce_gradients(head_part(), i);
     if (scenario_.model.tied_embeddings && first()) reduce_gradients(embedding_part(), i);
-    const OpId reduced = reduce_scatter(loss_op, t.comm, 1, shard, bytes);
-    loss_gradient_by_[i] =
-        compute(kernels.norm_backward, {reduced},
-                {read(weights_), read(t.stream, 1, 1), {loss_gradients_[i], 0, 0, AccessMode::kAccumulate}});
 }
 
 }  // namespace sluice

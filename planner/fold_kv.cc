@@ -46,7 +46,7 @@ void StageEmitter::fetch_kv(Row& row, std::size_t i) {
                            OpId after) {
         SLUICE_CHECK(after != kNoOp, "what comes in has gone out");
         row.fetched.ready.push_back(
-            emit({LaneKind::kCopyIn, kNoRank}, Copy{sum(first_blocks(sizes, blocks_in))}, {after},
+            emit(Function::kNone, {LaneKind::kCopyIn, kNoRank}, Copy{sum(first_blocks(sizes, blocks_in))}, {after},
                  {blocks(host, blocks_in, AccessMode::kRead), blocks(device, blocks_in, AccessMode::kWrite)}));
     };
     row.fetched.kv = add_blocks(BufferKind::kKv, first_blocks(row.kv_blocks, count), Space::kDevice);
@@ -73,10 +73,10 @@ void StageEmitter::close_kv(Row& row, std::size_t i) {
     const auto block = static_cast<std::uint32_t>(i);
     const Lane out{LaneKind::kCopyOut, kNoRank};
     if (tag_.phase == Phase::kForward) {
-        row.kv_out = emit(out, Copy{row.kv_blocks[i]}, {row.attention},
+        row.kv_out = emit(Function::kNone, out, Copy{row.kv_blocks[i]}, {row.attention},
                           {read(row.kv, block, block), write(row.kv_host, block, block)});
     } else if (!layer_major() && i > 0) {
-        row.dkv_out = emit(out, Copy{sum(first_blocks(row.dkv_blocks, i))}, {row.attention},
+        row.dkv_out = emit(Function::kNone, out, Copy{sum(first_blocks(row.dkv_blocks, i))}, {row.attention},
                            {blocks(row.dkv, i, AccessMode::kRead), blocks(row.dkv_host, i, AccessMode::kWrite)});
     }
 }

@@ -7,9 +7,9 @@
 
 namespace sluice {
 
-OpId StageEmitter::exchange(CollectiveKind kind, GroupId group, Bytes bytes, std::uint32_t calls,
+OpId StageEmitter::exchange(Function function, CollectiveKind kind, GroupId group, Bytes bytes, std::uint32_t calls,
                             std::vector<OpId> after, std::vector<Access> accesses) {
-    return emit({LaneKind::kCollective, kNoRank}, Collective{kind, group, bytes, calls, 0}, std::move(after),
+    return emit(function, {LaneKind::kCollective, kNoRank}, Collective{kind, group, bytes, calls, 0}, std::move(after),
                 std::move(accesses));
 }
 
@@ -36,8 +36,8 @@ StageEmitter::Gathered StageEmitter::gather_weights(std::size_t part) {
     const Part& p = parts_[part];
     const Bytes bytes = weight_bytes(scenario_, p.weights);
     const BufferId buffer = add_buffer(BufferKind::kComm, bytes);
-    const OpId op = exchange(CollectiveKind::kAllGather, groups_.data_parallel[stage_], bytes, p.calls, {},
-                             {read(own_weights_), write(buffer)});
+    const OpId op = exchange(Function::kNone, CollectiveKind::kAllGather, groups_.data_parallel[stage_], bytes, p.calls,
+                             {}, {read(own_weights_), write(buffer)});
     return {part, buffer, op};
 }
 
@@ -94,8 +94,8 @@ void StageEmitter::list_reductions() {
         tag_ = r.tag;
         const Part& p = parts_[r.part];
         last_reduction_ =
-            exchange(CollectiveKind::kReduceScatter, groups_.data_parallel[stage_], transient_gradient_bytes(p),
-                     p.calls, {r.made_by}, {read(r.transient), accumulator(r.part)});
+            exchange(Function::kGradients, CollectiveKind::kReduceScatter, groups_.data_parallel[stage_],
+                     transient_gradient_bytes(p), p.calls, {r.made_by}, {read(r.transient), accumulator(r.part)});
     }
     tag_ = current;
 }
@@ -112,7 +112,7 @@ OpId StageEmitter::reduce_over_replicas(OpId ready, const std::vector<Access>& g
     if (scenario_.policy.dp == 1) return ready;
     if (reduces_at_once()) return last_reduction_;
     const bool scatter = scenario_.shares(ZeroStage::kOptimizer);
-    return exchange(scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+    return exchange(Function::kGradients, scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
                     groups_.data_parallel[stage_], gradient_bytes(scenario_, parameters_), 1, {ready}, gradients);
 }
 
@@ -122,13 +122,13 @@ OpId StageEmitter::reduce_over_shards(OpId ready, const std::vector<Access>& gra
         return gradient_bytes(scenario_, held_parameters(scenario_, ZeroStage::kOptimizer, parameters));
     };
     if (shards())
-        ready = exchange(CollectiveKind::kAllReduce, groups_.sequence_parallel[stage_], bytes(replicated_), 1, {ready},
-                         gradients);
+        ready = exchange(Function::kReplicated, CollectiveKind::kAllReduce, groups_.sequence_parallel[stage_],
+                         bytes(replicated_), 1, {ready}, gradients);
     if (scenario_.model.tied_embeddings && scenario_.policy.pp > 1 && (first() || last())) {
         const std::uint32_t block = embedding_row().first_block;
         const Access ends = first() ? Access{gradients_, block, block, AccessMode::kAccumulate} : gradients.back();
-        ready = exchange(CollectiveKind::kAllReduce, groups_.tied_ends, bytes(embedding_parameters(scenario_).sharded),
-                         1, {ready}, {ends});
+        ready = exchange(Function::kTiedTable, CollectiveKind::kAllReduce, groups_.tied_ends,
+                         bytes(embedding_parameters(scenario_).sharded), 1, {ready}, {ends});
     }
     return ready;
 }
@@ -142,18 +142,19 @@ void StageEmitter::optimizer() {
     OpId ready = reduce_over_shards(reduce_over_replicas(last_compute_, gradients), gradients);
 
     for (Access& access : gradients) access.mode = AccessMode::kRead;
-    const BufferId norm = add_buffer(BufferKind::kComm, 4_B);
-    ready = compute(gradient_norm(scenario_, stepped_), {ready}, join(gradients, {write(norm)}));
+    const BufferId norm = add_buffer(BufferKind::kComm, 8_B);
+    ready =
+        compute(Function::kGradientNorm, gradient_norm(scenario_, stepped_), {ready}, join(gradients, {write(norm)}));
     const bool shared = scenario_.shares(ZeroStage::kOptimizer);
     if ((shared ? scenario_.ranks() : scenario_.policy.pp * scenario_.policy.sp) > 1)
-        ready = exchange(CollectiveKind::kAllReduce, groups_.everyone, 4_B, 1, {ready},
+        ready = exchange(Function::kGradientNorm, CollectiveKind::kAllReduce, groups_.everyone, 8_B, 1, {ready},
                          {{norm, 0, 0, AccessMode::kAccumulate}});
     const Access weights{own_weights_, 0, 0, AccessMode::kAccumulate};
-    const OpId stepped = compute(adamw(scenario_, stepped_), {ready},
+    const OpId stepped = compute(Function::kAdamw, adamw(scenario_, stepped_), {ready},
                                  join(gradients, {read(norm), weights, {optimizer_, 0, 0, AccessMode::kAccumulate}}));
     if (shared && !scenario_.shares(ZeroStage::kParameters))
-        exchange(CollectiveKind::kAllGather, groups_.data_parallel[stage_], weight_bytes(scenario_, parameters_), 1,
-                 {stepped}, {weights});
+        exchange(Function::kAdamw, CollectiveKind::kAllGather, groups_.data_parallel[stage_],
+                 weight_bytes(scenario_, parameters_), 1, {stepped}, {weights});
 }
 
 }  // namespace sluice

@@ -9,13 +9,14 @@
 #include "base/error.h"
 #include "models/pinned_memory.h"
 #include "planner/capacity_report.h"
-#include "planner/memory_floors.h"
 #include "planner/decide_placement.h"
+#include "planner/memory_floors.h"
 #include "planner/offload_units.h"
 #include "planner/partition_sequence.h"
 #include "planner/split_layers.h"
 #include "planner/step_estimate.h"
 #include "planner/unfold_step.h"
+#include "planner/whole_tensors.h"
 #include "schedule/place_memory.h"
 #include "schedule/verify.h"
 
@@ -57,10 +58,20 @@ struct Placed {
     Placement placement;
 };
 
+// Rounds up to whole tensors where units name theirs.
+OffloadedStep offload_whole_tensors(const FoldedStep& step, std::vector<Bytes> moved) {
+    for (std::size_t u = 0; u < moved.size(); ++u) {
+        const Buffer& unit = step.schedule.buffers[index(step.units[u].buffer)];
+        if (!unit.tensors.empty()) moved[u] = whole_tensors(unit.tensors, moved[u]);
+    }
+    return offload_units(step, moved);
+}
+
 Placed place(const PlacementContext& context, const Plan& plan) {
     const std::vector<Bytes> moved = moved_by_unit(context, plan.stages);
-    Placed placed{recomputes(plan) ? offload_units(fold_step(context.scenario, plan.subsequences, plan.stages), moved)
-                                   : offload_units(context.step, moved),
+    Placed placed{recomputes(plan)
+                      ? offload_whole_tensors(fold_step(context.scenario, plan.subsequences, plan.stages), moved)
+                      : offload_whole_tensors(context.step, moved),
                   {}};
     placed.placement = place_memory(placed.offloaded.step.schedule);
     return placed;
@@ -111,9 +122,8 @@ std::vector<MemoryNeed> needs_of(const Scenario& scenario, const Placed& placed)
 // for the first amounts, the fewest bytes that live bytes allow: lower limits only move more.
 bool fit_is_known(const PlacementContext& context, const Placed& placed, bool first) {
     const std::vector<MemoryNeed> needs = needs_of(context.scenario, placed);
-    const bool host_exceeds = std::any_of(needs.begin(), needs.end(), [](const MemoryNeed& need) {
-        return need.space == Space::kHost && exceeds(need);
-    });
+    const bool host_exceeds = std::any_of(
+        needs.begin(), needs.end(), [](const MemoryNeed& need) { return need.space == Space::kHost && exceeds(need); });
     const bool fewest = first && std::holds_alternative<AdaptiveOffload>(context.scenario.policy.placement);
     return (fewest && host_exceeds) || std::none_of(needs.begin(), needs.end(), exceeds);
 }
@@ -148,6 +158,17 @@ Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_f
         placed = place(context, plan);
     }
     return placed;
+}
+
+// What is moved in fact: whole tensors are more than what was decided.
+void count_moved(const OffloadedStep& offloaded, std::vector<StagePlan>& stages) {
+    for (StagePlan& stage : stages) std::fill(stage.offloaded.begin(), stage.offloaded.end(), 0_B);
+    for (std::size_t u = 0; u < offloaded.parts.size(); ++u) {
+        const Unit& unit = offloaded.step.units[u];
+        const BufferId moved = offloaded.parts[u].moved;
+        if (unit.sequence == 0 && moved != kNoBuffer)
+            stages[unit.stage].offloaded[unit.slot] += offloaded.step.schedule.buffers[index(moved)].bytes;
+    }
 }
 
 using Amounts = std::vector<std::vector<Bytes>>;  // by stage and subsequence
@@ -189,6 +210,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     result.memory = needs_of(scenario, placed);
     if (!result.feasible() || options.only_fit) return result;
+    count_moved(placed.offloaded, plan.stages);
     for (std::string& note : placement_notes(context, plan.stages)) plan.notes.push_back(std::move(note));
     if (std::string note = split_note(scenario, plan); !note.empty()) plan.notes.push_back(std::move(note));
     result.folded = std::move(placed.offloaded.step);

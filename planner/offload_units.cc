@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "planner/whole_tensors.h"
 
 namespace sluice {
 namespace {
@@ -53,11 +54,12 @@ private:
         return out_.step.schedule.buffers.back().id;
     }
 
-    BufferId add_part(const Buffer& unit, Space space, Bytes bytes) {
+    BufferId add_part(const Buffer& unit, Space space, Bytes bytes, const std::vector<SavedTensor>& tensors) {
         if (bytes.value == 0) return kNoBuffer;
         Buffer part = unit;
         part.space = space;
         part.bytes = bytes;
+        part.tensors = tensors;
         if (space == Space::kHost) part.kind = BufferKind::kStaging;
         return add(std::move(part));
     }
@@ -74,10 +76,11 @@ private:
             const Bytes moved = moved_[u];
             SLUICE_CHECK(moved.value >= 0 && moved <= buffer.bytes, "a part of the unit");
             UnitParts& parts = out_.parts[u];
-            parts.kept = add_part(buffer, Space::kDevice, buffer.bytes - moved);
-            parts.moved = add_part(buffer, Space::kDevice, moved);
-            parts.host = add_part(buffer, Space::kHost, moved);
-            parts.reloaded = add_part(buffer, Space::kDevice, moved);
+            const TensorSplit split = split_tensors(buffer.tensors, moved).value_or(TensorSplit{});
+            parts.kept = add_part(buffer, Space::kDevice, buffer.bytes - moved, split.kept);
+            parts.moved = add_part(buffer, Space::kDevice, moved, split.moved);
+            parts.host = add_part(buffer, Space::kHost, moved, split.moved);
+            parts.reloaded = add_part(buffer, Space::kDevice, moved, split.moved);
             new_buffer_.push_back(parts.kept);
         }
     }

@@ -21,9 +21,9 @@ struct OffloadedStep {
     std::vector<UnitParts> parts;  // by unit
 };
 
-// Moves `moved[u]` bytes of unit u, 0 <= moved[u] <= its size. A copy out starts when the last forward op that touches
-// the unit has ended, a copy in when its copy out has; the first backward op of each lane that reads the unit waits for
-// it.
+// Moves `moved[u]` bytes of unit u, 0 <= moved[u] <= its size. Where they are the sum of some of its tensors, the parts
+// say which they hold, else nothing. A copy out starts when the last forward op that touches the unit has ended, a copy
+// in when its copy out has; the first backward op of each lane that reads the unit waits for it.
 OffloadedStep offload_units(const FoldedStep&, const std::vector<Bytes>& moved);
 
 }  // namespace sluice

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "models/activation_inventory.h"
 #include "models/rank_memory.h"
 
 namespace sluice {
@@ -98,7 +97,15 @@ BufferId StageEmitter::add_buffer(BufferKind kind, Bytes bytes, bool persistent,
     return out_.schedule.buffers.back().id;
 }
 
-OpId StageEmitter::emit(Lane lane, Work work, std::vector<OpId> after, std::vector<Access> accesses) {
+// Of a row and subsequence i. Which tensors it holds is said where one op is one part of one layer.
+BufferId StageEmitter::add_activation(Bytes bytes, std::size_t i, const Row& row, UnitPart part) {
+    const BufferId id = add_buffer(BufferKind::kActivation, bytes);
+    if (row.layer >= 0) out_.schedule.buffers.back().tensors = saved_tensors(scenario_, subsequences_[i], part);
+    return id;
+}
+
+OpId StageEmitter::emit(Function function, Lane lane, Work work, std::vector<OpId> after,
+                        std::vector<Access> accesses) {
     std::sort(after.begin(), after.end());
     after.erase(std::unique(after.begin(), after.end()), after.end());
     Op op{id_at<OpId>(out_.schedule.ops.size()),
@@ -108,44 +115,57 @@ OpId StageEmitter::emit(Lane lane, Work work, std::vector<OpId> after, std::vect
           std::move(after),
           std::move(accesses),
           tag_};
+    op.tag.function = function;
     out_.schedule.ops.push_back(std::move(op));
     return last_op_ = out_.schedule.ops.back().id;
 }
 
-OpId StageEmitter::compute(KernelChain kernels, std::vector<OpId> after, std::vector<Access> accesses) {
+OpId StageEmitter::compute(Function function, KernelChain kernels, std::vector<OpId> after,
+                           std::vector<Access> accesses) {
     if (weights_by_ != kNoOp && std::ranges::find(accesses, weights_, &Access::buffer) != accesses.end())
         after.push_back(std::exchange(weights_by_, kNoOp));  // later readers follow on this lane
-    return last_compute_ =
-               emit({LaneKind::kCompute, kNoRank}, Compute{std::move(kernels)}, std::move(after), std::move(accesses));
+    return last_compute_ = emit(function, {LaneKind::kCompute, kNoRank}, Compute{std::move(kernels)}, std::move(after),
+                                std::move(accesses));
 }
 
-Value StageEmitter::all_gather(const Value& value, BufferId comm, std::uint32_t block, Bytes bytes,
+Value StageEmitter::all_gather(Function function, const Value& value, BufferId comm, std::uint32_t block, Bytes bytes,
                                std::uint32_t calls) {
     if (!shards()) return value;
     std::vector<Access> accesses = value.reads;
     accesses.push_back({comm, block, block, AccessMode::kWrite});
     const Collective work{CollectiveKind::kAllGather, groups_.sequence_parallel[stage_], bytes, calls, 0};
-    const OpId op = emit({LaneKind::kCollective, kNoRank}, work, value.made_by, std::move(accesses));
+    const OpId op = emit(function, {LaneKind::kCollective, kNoRank}, work, value.made_by, std::move(accesses));
     return {{op}, {{comm, block, block, AccessMode::kRead}}};
+}
+
+Value StageEmitter::gather_normed(Function norm, std::vector<OpId> after, const Saved& saved, BufferId comm,
+                                  std::uint32_t block, Bytes bytes) {
+    if (!scenario_.saves_gathered())
+        return all_gather(norm, {std::move(after), {read(saved.norms())}}, comm, block, bytes);
+    const Collective work{CollectiveKind::kAllGather, groups_.sequence_parallel[stage_], bytes, 1, 0};
+    const OpId op = emit(norm, {LaneKind::kCollective, kNoRank}, work, std::move(after),
+                         {{saved.norms(), 0, 0, AccessMode::kAccumulate}});
+    return {{op}, {read(saved.norms())}};
 }
 
 Access StageEmitter::partial_sums(BufferId comm, std::uint32_t block, Access target) const {
     return shards() ? Access{comm, block, block, AccessMode::kWrite} : target;
 }
 
-OpId StageEmitter::reduce_scatter(OpId producer, BufferId comm, std::uint32_t block, Access target, Bytes bytes,
-                                  std::uint32_t calls) {
+OpId StageEmitter::reduce_scatter(Function function, OpId producer, BufferId comm, std::uint32_t block, Access target,
+                                  Bytes bytes, std::uint32_t calls) {
     if (!shards()) return producer;
     const Collective work{CollectiveKind::kReduceScatter, groups_.sequence_parallel[stage_], bytes, calls, 0};
-    return emit({LaneKind::kCollective, kNoRank}, work, {producer}, {{comm, block, block, AccessMode::kRead}, target});
+    return emit(function, {LaneKind::kCollective, kNoRank}, work, {producer},
+                {{comm, block, block, AccessMode::kRead}, target});
 }
 
 OpId StageEmitter::receive(Rank from, BufferId into, Bytes bytes) {
-    return emit({LaneKind::kReceive, from}, Receive{bytes}, {}, {{into, 0, 0, AccessMode::kWrite}});
+    return emit(Function::kNone, {LaneKind::kReceive, from}, Receive{bytes}, {}, {{into, 0, 0, AccessMode::kWrite}});
 }
 
 OpId StageEmitter::send(Rank to, OpId producer, BufferId from, Bytes bytes) {
-    return emit({LaneKind::kSend, to}, Send{bytes}, {producer}, {{from, 0, 0, AccessMode::kRead}});
+    return emit(Function::kNone, {LaneKind::kSend, to}, Send{bytes}, {producer}, {{from, 0, 0, AccessMode::kRead}});
 }
 
 // The blocks of a row's gradients: written by the first op that touches them, accumulated into afterwards.
@@ -179,7 +199,7 @@ Unit& StageEmitter::unit_at(std::size_t i, const Row& row) {
 StageEmitter::Saved StageEmitter::saved(std::size_t i, const Row& row, Phase phase) {
     Saved saved{row.units[i], kNoBuffer, recomputed_layers(row, i)};
     if (saved.recomputed == 0) return saved;
-    saved.cheap = add_buffer(BufferKind::kActivation, cheap_bytes(scenario_, subsequences_[i]));
+    saved.cheap = add_activation(cheap_bytes(scenario_, subsequences_[i]), i, row, UnitPart::kCheap);
     Unit& unit = unit_at(i, row);
     (phase == Phase::kForward ? unit.dropped : unit.remade) = saved.cheap;
     return saved;
@@ -221,7 +241,8 @@ void StageEmitter::begin_sequence(std::int32_t sequence) {
     const auto add = [&](std::size_t i, Row& row) {
         const Bytes kept = unit_bytes(scenario_, subsequences_[i]) * row.layers -
                            cheap_bytes(scenario_, subsequences_[i]) * recomputed_layers(row, i);
-        row.units.push_back(add_buffer(BufferKind::kActivation, kept));
+        const UnitPart part = recomputed_layers(row, i) > 0 ? UnitPart::kRest : UnitPart::kWhole;
+        row.units.push_back(add_activation(kept, i, row, part));
         unit_of_[i * rows_.size() + static_cast<std::size_t>(&row - rows_.data())] = out_.units.size();
         Unit unit;
         unit.stage = stage_, unit.sequence = sequence, unit.subsequence = i, unit.slot = slot(i, row);

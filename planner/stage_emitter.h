@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/activation_inventory.h"
 #include "planner/folded_step.h"
 
 namespace sluice {
@@ -101,14 +102,18 @@ private:
 
     // -- building blocks (stage_emitter.cc)
     BufferId add_buffer(BufferKind, Bytes, bool persistent = false, std::vector<Bytes> blocks = {});
-    OpId emit(Lane, Work, std::vector<OpId> after, std::vector<Access> accesses);
-    OpId compute(KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
+    BufferId add_activation(Bytes, std::size_t i, const Row&, UnitPart);
+    OpId emit(Function, Lane, Work, std::vector<OpId> after, std::vector<Access> accesses);
+    OpId compute(Function, KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
     // Gathers `value` into a block of `comm`. Without sequence parallelism there is nothing to do and `value` is
     // returned.
-    Value all_gather(const Value&, BufferId comm, std::uint32_t block, Bytes bytes, std::uint32_t calls = 1);
+    Value all_gather(Function, const Value&, BufferId comm, std::uint32_t block, Bytes bytes, std::uint32_t calls = 1);
+    // The norm's output that `saved` has, made by `after`, of all tokens: gathered into a block of `comm`, or in place
+    // where all rows are saved.
+    Value gather_normed(Function, std::vector<OpId> after, const Saved&, BufferId comm, std::uint32_t block, Bytes);
     // Where an op writes the partial sums that reduce_scatter() then turns into `target`.
     Access partial_sums(BufferId comm, std::uint32_t block, Access target) const;
-    OpId reduce_scatter(OpId producer, BufferId comm, std::uint32_t block, Access target, Bytes bytes,
+    OpId reduce_scatter(Function, OpId producer, BufferId comm, std::uint32_t block, Access target, Bytes bytes,
                         std::uint32_t calls = 1);
     OpId receive(Rank from, BufferId into, Bytes bytes);
     OpId send(Rank to, OpId producer, BufferId from, Bytes bytes);
@@ -156,7 +161,8 @@ private:
     // where a row has gathered its input.
     void beside_compute();
     Access transient_gradient(std::size_t part);
-    OpId exchange(CollectiveKind, GroupId, Bytes, std::uint32_t calls, std::vector<OpId> after, std::vector<Access>);
+    OpId exchange(Function, CollectiveKind, GroupId, Bytes, std::uint32_t calls, std::vector<OpId> after,
+                  std::vector<Access>);
     Access accumulator(std::size_t part);
     void list_reductions();
     OpId reduce_over_replicas(OpId ready, const std::vector<Access>& gradients);
@@ -175,7 +181,7 @@ private:
     Value backward_layer(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
     Value backward_stage(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
     std::vector<Access> attention_gradients(std::size_t i, const Row&, std::uint32_t block) const;
-    OpId recompute(KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
+    OpId recompute(Function, KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
     void embedding_gradient(std::size_t i, const Value& gradient, const Scratch&);
     void mark_row(std::size_t i, const Row&, Phase phase, OpId first_op, OpId last_op);
     Unit* unit_before(std::size_t i, const Row&);

@@ -18,7 +18,8 @@ constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, 
 constexpr std::string_view kKeys[] = {"sp",        "pp",        "dp", "zero",  "stages",      "n",
                                       "partition", "placement", "kv", "order", "granularity", "inventory"};
 constexpr std::string_view kPlannedKeys[] = {"virtual_stages", "multiplexing"};
-constexpr std::string_view kSpKeys[] = {"kind", "degree"};
+constexpr std::string_view kSpKeys[] = {"kind", "degree", "save"};
+constexpr Choice<SavedInputs> kSavedInputs[] = {{"shard", SavedInputs::kShard}, {"gathered", SavedInputs::kGathered}};
 constexpr std::string_view kPartitionKeys[] = {"kind", "list", "count", "alignment"};
 constexpr std::string_view kPlacementKeys[] = {"ratio"};
 
@@ -80,6 +81,7 @@ bool is_auto_count(const YamlField& field) {
 void read_sp(const YamlField& field, const Architecture& model, Policy& policy) {
     expect_keys(field, kSpKeys);
     if (const auto kind = find(field, "kind")) policy.sp_kind = read_choice(*kind, kSpKinds, kPlannedSpKinds);
+    if (const auto save = find(field, "save")) policy.saved_inputs = read_choice(*save, kSavedInputs);
     const YamlField degree = get(field, "degree");
     policy.automatic.sp = policy.automatic.alignment = is_auto_count(degree);
     if (policy.automatic.sp) return;

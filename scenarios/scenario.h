@@ -28,6 +28,9 @@ struct Precision {
 enum class SequenceParallelKind : std::uint8_t {
     kMegatron
 };  // tensor parallel, non-matmul regions sharded by sequence
+// What a layer keeps of its two gathered inputs for backward: the rank's own rows, gathered again there (Korthikanti et
+// al. 2022, section 4.2.2), or all rows, which costs memory and saves the second gather.
+enum class SavedInputs : std::uint8_t { kShard, kGathered };
 enum class PartitionKind : std::uint8_t { kFlops, kCost, kEqual, kList };
 enum class CausalCount : std::uint8_t {
     kExact,
@@ -76,6 +79,7 @@ enum class KvPlacement : std::uint8_t { kResident, kOffload };
 struct Policy {
     SequenceParallelKind sp_kind = SequenceParallelKind::kMegatron;
     std::int64_t sp = 1;  // ranks of a sequence-parallel group
+    SavedInputs saved_inputs = SavedInputs::kShard;
     std::int64_t pp = 1;  // pipeline stages
     std::int64_t n = 1;   // subsequences
     std::int64_t dp = 1;  // replicas; each runs batch / dp sequences of a step
@@ -113,6 +117,7 @@ struct Scenario {
     std::int64_t ranks_of_stage() const { return policy.sp * policy.dp; }
     std::int64_t ranks() const { return ranks_of_stage() * policy.pp; }
     std::int64_t sequences_of_replica() const { return batch / policy.dp; }
+    bool saves_gathered() const { return policy.sp > 1 && policy.saved_inputs == SavedInputs::kGathered; }
     // Is what ZeRO shares out from `stage` on shared out here? Never without replicas.
     bool shares(ZeroStage stage) const { return policy.dp > 1 && policy.zero >= stage; }
 };

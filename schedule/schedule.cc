@@ -34,6 +34,19 @@ std::string_view name(Phase v) {
                                                  "optimizer"});
 }
 
+std::string_view name(Function v) {
+    return at(v, std::array<std::string_view, 19>{
+                     "none", "embedding", "norm1", "attention", "norm2", "mlp", "residual", "final_norm", "loss", "final_norm_gradient",
+                     "norms", "query", "attention_weight", "mlp_weight", "gradients", "replicated", "tied_table",
+                     "gradient_norm", "adamw"});
+}
+
+std::string_view name(Tensor v) {
+    return at(v, std::array<std::string_view, 11>{
+                     "block_input", "norm1_statistics", "norm1_output", "query", "attention_output", "log_sum_exp",
+                     "middle_residual", "norm2_statistics", "norm2_output", "first_mlp_output", "activation_output"});
+}
+
 std::string_view name(Space v) { return at(v, std::array<std::string_view, 2>{"device", "host"}); }
 
 std::string_view name(BufferKind v) {

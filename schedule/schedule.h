@@ -111,6 +111,20 @@ struct Lane {
 
 enum class Phase : std::uint8_t { kForward, kBackward, kInputGrad, kWeightGrad, kRecompute, kOptimizer };
 
+// Which part of the model an op computes or moves. With the phase it names the mathematics that a runtime runs
+// (docs/functions.md has the table); a simulator does not need it. kNone: not said, as at stage granularity, where an op
+// stands for several.
+enum class Function : std::uint8_t {
+    kNone,
+    kEmbedding, kNorm1, kAttention, kNorm2, kMlp, kResidual, kFinalNorm, kLoss,
+    kFinalNormGradient,                              // with the loss, in forward
+    kNorms, kQuery,                                  // recompute: both norms; the query alone
+    kAttentionWeight, kMlpWeight,                    // backward: the weight gradients that follow the data gradients
+    kGradients, kReplicated, kTiedTable,             // reductions: of all gradients over replicas; of what all shards
+                                                     // hold; of a table that two stages hold
+    kGradientNorm, kAdamw,
+};
+
 // What the op is for. -1 where it does not apply (an optimizer op has no subsequence, a stage op no layer).
 struct Tag {
     Phase phase = Phase::kForward;
@@ -120,6 +134,7 @@ struct Tag {
     std::int32_t layer = -1;          // global index
     std::int32_t subsequence = -1;
     std::int32_t part = -1;           // multiplexed part
+    Function function = Function::kNone;
     friend bool operator==(const Tag&, const Tag&) = default;
 };
 
@@ -128,6 +143,19 @@ enum class BufferKind : std::uint8_t {
     kWeights, kGrads, kOptimizer, kKv, kDkv, kActivation, kStaging, kWorkspace, kComm,
 };
 inline constexpr std::size_t kBufferKinds = 9;
+
+// What a layer saves of one subsequence for its backward pass, and a rank's share of it: rows of all tokens for
+// kQuery, kAttentionOutput, kLogSumExp ([head][token]), kFirstMlpOutput and kActivationOutput (columns are shared out),
+// else rows of the rank's tokens. Statistics are fp32, LayerNorm's means before its reciprocals.
+enum class Tensor : std::uint8_t {
+    kBlockInput, kNorm1Statistics, kNorm1Output, kQuery, kAttentionOutput, kLogSumExp, kMiddleResidual,
+    kNorm2Statistics, kNorm2Output, kFirstMlpOutput, kActivationOutput,
+};
+struct SavedTensor {
+    Tensor tensor = Tensor::kBlockInput;
+    Bytes bytes{};  // > 0
+    friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
+};
 
 // Bytes of one rank's device arena, or of its pinned host arena on the node it runs on.
 // K and V of one layer are one buffer with a block per subsequence: attention reads blocks 0..i as one access.
@@ -140,6 +168,7 @@ struct Buffer {
     Bytes bytes{};                     // > 0
     std::vector<Bytes> blocks;         // sizes, summing to `bytes`; empty: one block
     std::optional<Bytes> offset;       // in the arena; absent until memory placement
+    std::vector<SavedTensor> tensors{};  // back to back, summing to `bytes`; empty: not tensors of a layer, or not said
     friend bool operator==(const Buffer&, const Buffer&) = default;
 
     std::uint32_t block_count() const { return blocks.empty() ? 1U : static_cast<std::uint32_t>(blocks.size()); }
@@ -199,6 +228,8 @@ std::string_view name(PointwiseKind);   // norm rope activation residual embeddi
 std::string_view name(CollectiveKind);  // all_gather reduce_scatter all_reduce all_to_all broadcast reduce
 std::string_view name(LaneKind);        // compute copy_out copy_in collective send receive
 std::string_view name(Phase);           // forward backward input_grad weight_grad recompute optimizer
+std::string_view name(Function);        // none embedding norm1 ... as above, in snake case
+std::string_view name(Tensor);          // block_input norm1_statistics ... as above, in snake case
 std::string_view name(Space);           // device host
 std::string_view name(BufferKind);      // weights grads optimizer kv dkv activation staging workspace comm
 std::string_view name(AccessMode);      // read write accumulate

@@ -103,6 +103,7 @@ Tag loaded(const pb::Tag& t) {
     if (t.has_layer()) tag.layer = t.layer();
     if (t.has_subsequence()) tag.subsequence = t.subsequence();
     if (t.has_part()) tag.part = t.part();
+    if (t.function() != pb::FUNCTION_UNSPECIFIED) tag.function = loaded<Function>(t.function(), "function");
     return tag;
 }
 
@@ -135,6 +136,9 @@ Buffer loaded(const pb::Buffer& from, BufferId id) {
     b.blocks.reserve(static_cast<std::size_t>(from.block_bytes_size()));
     for (const std::int64_t block : from.block_bytes()) b.blocks.push_back(Bytes{block});
     if (from.has_offset_bytes()) b.offset = Bytes{from.offset_bytes()};
+    b.tensors.reserve(static_cast<std::size_t>(from.tensors_size()));
+    for (const pb::SavedTensor& saved : from.tensors())
+        b.tensors.push_back({loaded<Tensor>(saved.tensor(), "tensor"), Bytes{saved.bytes()}});
     return b;
 }
 

@@ -97,6 +97,7 @@ void fill(pb::Tag& to, const Tag& t) {
     if (t.layer != -1) to.set_layer(t.layer);
     if (t.subsequence != -1) to.set_subsequence(t.subsequence);
     if (t.part != -1) to.set_part(t.part);
+    if (t.function != Function::kNone) to.set_function(stored<pb::Function>(t.function));
 }
 
 void fill(pb::Op& to, const Op& op) {
@@ -123,6 +124,11 @@ void fill(pb::Buffer& to, const Buffer& b) {
     to.set_bytes(b.bytes.value);
     for (const Bytes block : b.blocks) to.add_block_bytes(block.value);
     if (b.offset) to.set_offset_bytes(b.offset->value);
+    for (const SavedTensor& saved : b.tensors) {
+        pb::SavedTensor& tensor = *to.add_tensors();
+        tensor.set_tensor(stored<pb::Tensor>(saved.tensor));
+        tensor.set_bytes(saved.bytes.value);
+    }
 }
 
 class RecordWriter {

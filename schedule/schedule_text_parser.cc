@@ -146,14 +146,18 @@ Verb work(LineCursor& in, Op& op) {
 // -------------------------------------------------------------------------------------------
 
 Tag tag(LineCursor& in, Phase phase) {
-    static constexpr std::array<std::string_view, 6> kKeys{"seq", "stage", "virtual", "layer", "sub", "part"};
+    static constexpr std::array<std::string_view, 7> kKeys{"seq", "stage", "virtual", "layer",
+                                                           "sub", "part",  "function"};
     Tag t;
     t.phase = phase;
     const std::array<std::int32_t*, 6> fields{&t.sequence, &t.stage,       &t.virtual_stage,
                                               &t.layer,    &t.subsequence, &t.part};
     while (!in.at_end() && in.peek() != '|') {
         const std::size_t key = in.choice("tag", kKeys);
-        *fields[key] = in.int32(kKeys[key]);
+        if (key == fields.size())
+            t.function = named<Function>(in, "function");
+        else
+            *fields[key] = in.int32(kKeys[key]);
     }
     return t;
 }
@@ -251,6 +255,20 @@ Op OpParser::parse(LineCursor& in, OpId id) {
 // ---- The other lines
 // -------------------------------------------------------------------------------------------------
 
+void block_sizes(LineCursor& in, Buffer& b) {
+    do b.blocks.push_back(in.bytes("block size"));
+    while (!in.at_end() && in.peek() != 't');  // "tensors" may follow
+    b.blocks.shrink_to_fit();
+}
+
+void saved_tensors(LineCursor& in, Buffer& b) {
+    do {
+        const auto tensor = named<Tensor>(in, "tensor");
+        b.tensors.push_back({tensor, in.bytes("tensor size")});
+    } while (!in.at_end());
+    b.tensors.shrink_to_fit();
+}
+
 Buffer buffer(LineCursor& in, BufferId id) {
     Buffer b;
     b.id = id;
@@ -259,14 +277,16 @@ Buffer buffer(LineCursor& in, BufferId id) {
     b.kind = named<BufferKind>(in, "buffer kind");
     b.bytes = in.bytes("size");
     if (in.accept('@')) b.offset = in.bytes("offset");
-    if (in.at_end()) return b;
-    static constexpr std::array<std::string_view, 2> kProperties{"persistent", "blocks"};
-    b.persistent = in.choice("buffer property", kProperties) == 0;
-    if (b.persistent && in.at_end()) return b;
-    if (b.persistent) in.expect_word("blocks");
-    do b.blocks.push_back(in.bytes("block size"));
-    while (!in.at_end());
-    b.blocks.shrink_to_fit();
+    static constexpr std::array<std::string_view, 3> kProperties{"persistent", "blocks", "tensors"};
+    std::size_t least = 0;  // properties come in order, each once
+    while (!in.at_end()) {
+        const std::size_t property = least + in.choice("buffer property", std::span(kProperties).subspan(least));
+        least = property + 1;
+        if (property == 0) b.persistent = true;
+        if (property == 1) block_sizes(in, b);
+        if (property == 2) saved_tensors(in, b);
+        if (least == kProperties.size()) break;
+    }
     return b;
 }
 

@@ -161,6 +161,9 @@ void tag(std::string& out, const Tag& t) {
                                        {" part ", t.part}}) {
         if (value != -1) labelled(out, label, value);
     }
+    if (t.function == Function::kNone) return;
+    out += " function ";
+    out += name(t.function);
 }
 
 void op_line(std::string& out, const Op& op, const std::vector<Buffer>* buffers) {
@@ -198,6 +201,13 @@ void buffer_line(std::string& out, const Buffer& b) {
     for (const Bytes block : b.blocks) {
         out += ' ';
         bytes(out, block);
+    }
+    if (!b.tensors.empty()) out += " tensors";
+    for (const SavedTensor& saved : b.tensors) {
+        out += ' ';
+        out += name(saved.tensor);
+        out += ' ';
+        bytes(out, saved.bytes);
     }
 }
 

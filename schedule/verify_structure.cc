@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "schedule/describe.h"
@@ -78,26 +79,34 @@ private:
         for (std::size_t b = 0; b < buffer.blocks.size(); ++b)
             check_at_least(1, buffer.blocks[b].value,
                            [&] { return fmt::format("bytes of block {} of {}", b, subject()); });
-        check_block_sum(buffer);
+        for (const SavedTensor& saved : buffer.tensors) {
+            check_enum(saved.tensor, Tensor::kActivationOutput, "tensor", subject);
+            check_at_least(1, saved.bytes.value,
+                           [&] { return fmt::format("bytes of tensor {} of {}", name(saved.tensor), subject()); });
+        }
+        check_sum(buffer, "blocks", buffer.blocks, std::identity());
+        check_sum(buffer, "tensors", buffer.tensors, &SavedTensor::bytes);
         buffer_ = kNoBuffer;
     }
 
-    void check_block_sum(const Buffer& buffer) {
-        if (buffer.blocks.empty()) return;
+    template <class Parts, class Size>
+    void check_sum(const Buffer& buffer, std::string_view parts, const Parts& all, Size size) {
+        if (all.empty()) return;
         std::int64_t left = buffer.bytes.value;  // counting down cannot overflow
-        for (const Bytes block : buffer.blocks) {
-            if (block.value < 1) return;  // reported already
-            if (block.value > left) {
+        for (const auto& part : all) {
+            const Bytes bytes = std::invoke(size, part);
+            if (bytes.value < 1) return;  // reported already
+            if (bytes.value > left) {
                 say(Rule::kBlockSizes, kNoOp, buffer_,
-                    fmt::format("blocks of buffer {} sum to more than its {} B, expected exactly these", index(buffer_),
-                                buffer.bytes.value));
+                    fmt::format("{} of buffer {} sum to more than its {} B, expected exactly these", parts,
+                                index(buffer_), buffer.bytes.value));
                 return;
             }
-            left -= block.value;
+            left -= bytes.value;
         }
         if (left != 0)
             say(Rule::kBlockSizes, kNoOp, buffer_,
-                fmt::format("blocks of buffer {} sum to {} B, expected its {} B", index(buffer_),
+                fmt::format("{} of buffer {} sum to {} B, expected its {} B", parts, index(buffer_),
                             buffer.bytes.value - left, buffer.bytes.value));
     }
 
@@ -117,6 +126,7 @@ private:
     template <class Subject>
     void check_tag(const Tag& tag, const Subject& subject) {
         check_enum(tag.phase, Phase::kOptimizer, "phase", subject);
+        check_enum(tag.function, Function::kAdamw, "function", subject);
         const std::int32_t least =
             std::min({tag.sequence, tag.stage, tag.virtual_stage, tag.layer, tag.subsequence, tag.part});
         check_at_least(-1, least, [&] { return "smallest tag field of " + subject(); });

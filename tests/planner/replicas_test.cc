@@ -110,7 +110,7 @@ std::map<CollectiveKind, double> sent_to_replicas(const Scenario& s, const Sched
         const bool replicas = static_cast<std::int64_t>(members.size()) == s.policy.dp &&
                               index(members[1]) - index(members[0]) == sp &&
                               index(members[0]) / (sp * members.size()) == index(members[1]) / (sp * members.size());
-        if (replicas && work->bytes != 4_B)
+        if (replicas && work->bytes != 8_B)
             sent[work->kind] +=
                 ring_fraction(work->kind, members.size()) * static_cast<double>(work->bytes.value * work->calls);
     }
@@ -220,7 +220,7 @@ TEST(Replicas, TheNormIsSummedOverDifferentParts) {
         const bool shared = s.policy.dp > 1 && s.policy.zero >= ZeroStage::kOptimizer;
         std::set<std::size_t> sizes;
         for (const Op& op : lowered.schedule.ops)
-            if (const auto* work = std::get_if<Collective>(&op.work); work != nullptr && work->bytes == 4_B)
+            if (const auto* work = std::get_if<Collective>(&op.work); work != nullptr && work->bytes == 8_B)
                 sizes.insert(lowered.schedule.groups[index(work->group)].members.size());
         const auto expected = static_cast<std::size_t>(s.policy.sp * s.policy.pp * (shared ? s.policy.dp : 1));
         EXPECT_EQ(sizes, expected > 1 ? std::set{expected} : std::set<std::size_t>{});

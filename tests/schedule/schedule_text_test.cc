@@ -115,7 +115,7 @@ const Malformed kMalformed[] = {
     {"group g0 r99999999999", "11: rank out of range, got '99999999999', expected a whole number from 0 to 4294967295"},
     {"buffer b0 r0 gpu kv 1 B", "14: unknown space, got 'gpu', expected device or host"},
     {"buffer b0 r0 host kv 1 B persistant",
-     "26: unknown buffer property, got 'persistant', expected persistent or blocks, did you mean 'persistent'?"},
+     "26: unknown buffer property, got 'persistant', expected persistent, blocks or tensors, did you mean 'persistent'?"},
     {"buffer b0 r0 host kv 1 B blocks", "32: bad block size, got end of line, expected a whole number"},
     {"op 0 r0 copy 1 MiB", "9: copy without a direction, got 'copy', expected copy_out or copy_in"},
     {"op 0 r0 copyout 1 MiB",
@@ -138,7 +138,7 @@ const Malformed kMalformed[] = {
      "above, or blocks like b0[0]"},
     {"op 0 r0 compute | read b0[1-2]", "28: unexpected text, got '-2', expected ']'"},
     {"op 0 r0 compute | forward subsequence 1",
-     "27: unknown tag, got 'subsequence', expected seq, stage, virtual, layer, sub or part"},
+     "27: unknown tag, got 'subsequence', expected seq, stage, virtual, layer, sub, part or function"},
     {"op 0 r0 compute | \x01\xff",
      "19: unknown section, got '\\x01\\xff', expected after, lane, read, write, accumulate, "
      "forward, backward, input_grad, weight_grad, recompute or optimizer"},
