@@ -1,0 +1,81 @@
+#include "runtime/whole_parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <string_view>
+
+namespace sluice {
+namespace {
+
+// Visits the elements that exist in the whole parameter: rows of padding beyond the vocabulary do not.
+template <class Visit>
+void for_each_element(const ParameterSlice& s, Visit visit) {
+    for (std::int64_t r = 0; r < s.held_rows && s.first_row + r < s.rows; ++r)
+        for (std::int64_t c = 0; c < s.held_columns; ++c)
+            visit(r * s.held_columns + c, s.first_row + r, s.first_column + c);
+}
+
+std::int64_t index_in_whole(const ParameterSlice& s, std::int64_t row, std::int64_t column) {
+    return s.transposed ? column * s.rows + row : row * s.columns + column;
+}
+
+// SplitMix64 (Steele et al. 2014): a good mixing of a counter.
+std::uint64_t mixed(std::uint64_t x) {
+    x += 0x9e3779b97f4a7c15ULL;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+    return x ^ (x >> 31);
+}
+
+std::uint64_t stream_of(std::string_view name, std::uint64_t seed) {
+    std::uint64_t hash = mixed(seed);
+    for (const char c : name) hash = mixed(hash ^ static_cast<unsigned char>(c));
+    return hash;
+}
+
+// Box and Muller 1958, from the counter's two halves.
+double normal(std::uint64_t stream, std::uint64_t counter) {
+    const std::uint64_t a = mixed(stream ^ mixed(counter)), b = mixed(a);
+    const double u = (static_cast<double>(a >> 11) + 1) * 0x1p-53, v = static_cast<double>(b >> 11) * 0x1p-53;
+    return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
+}
+
+}  // namespace
+
+WholeTensor empty_tensor(const ParameterSlice& s) {
+    WholeTensor whole;
+    if (s.vector)
+        whole.shape = {s.columns};
+    else
+        whole.shape = s.transposed ? std::vector{s.columns, s.rows} : std::vector{s.rows, s.columns};
+    whole.values.assign(static_cast<std::size_t>(s.rows * s.columns), 0);
+    return whole;
+}
+
+void add_to_whole(const ParameterSlice& s, std::span<const float> held, WholeTensor& whole) {
+    for_each_element(s, [&](std::int64_t at, std::int64_t row, std::int64_t column) {
+        whole.values[static_cast<std::size_t>(index_in_whole(s, row, column))] = held[static_cast<std::size_t>(at)];
+    });
+}
+
+void take_from_whole(const ParameterSlice& s, const WholeTensor& whole, std::span<float> held) {
+    std::fill(held.begin(), held.end(), 0.0F);
+    for_each_element(s, [&](std::int64_t at, std::int64_t row, std::int64_t column) {
+        held[static_cast<std::size_t>(at)] = whole.values[static_cast<std::size_t>(index_in_whole(s, row, column))];
+    });
+}
+
+void initialise_slice(const ParameterSlice& s, std::int64_t layers, std::uint64_t seed, std::span<float> held) {
+    std::fill(held.begin(), held.end(), 0.0F);
+    if (s.initial == Initial::kOne) std::fill(held.begin(), held.end(), 1.0F);
+    if (s.initial == Initial::kZero || s.initial == Initial::kOne) return;
+    const double deviation = s.initial == Initial::kResidual ? 0.02 / std::sqrt(2 * static_cast<double>(layers)) : 0.02;
+    const std::uint64_t stream = stream_of(s.name, seed);
+    for_each_element(s, [&](std::int64_t at, std::int64_t row, std::int64_t column) {
+        const auto counter = static_cast<std::uint64_t>(row * s.columns + column);
+        held[static_cast<std::size_t>(at)] = static_cast<float>(deviation * normal(stream, counter));
+    });
+}
+
+}  // namespace sluice

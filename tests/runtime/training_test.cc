@@ -1,0 +1,154 @@
+// A step of the runtime against the uncut reference in double, and the cuts, placements and orders against each other.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "tests/runtime/training_case.h"
+
+namespace sluice {
+namespace {
+
+// fp32 sums of up to a few hundred terms, a dozen of them one behind the other: some units of 2^-24 each, 6e-8. The
+// norm of the error over a tensor stays below this; one wrong term would be 1e-2.
+constexpr double kBound = 2e-5;
+
+void expect_reference(const Scenario& scenario) {
+    Session session(scenario, lowered_schedule(scenario));
+    session.initialise(7);
+    const ReferenceParameters parameters = reference_parameters(session);
+    const StepTokens tokens = random_tokens(scenario, 1);
+    const ReferenceResult expected = reference_model(scenario.model, parameters, tokens.inputs, tokens.targets);
+    StepSettings settings;
+    settings.learning_rate = 0, settings.clip = 0;
+    const StepReport report = session.step(tokens, settings);
+    EXPECT_NEAR(report.loss, expected.loss, 1e-5 * expected.loss);
+    double squares = 0;
+    std::size_t compared = 0;
+    for (const WholeParameter& gradient : session.gradients()) {
+        const auto found = expected.gradients.find(gradient.name);
+        ASSERT_NE(found, expected.gradients.end()) << gradient.name;
+        EXPECT_LE(relative_error(gradient.weights, found->second.values), kBound) << gradient.name;
+        for (const double g : found->second.values) squares += g * g;
+        ++compared;
+    }
+    EXPECT_EQ(compared, expected.gradients.size()) << "every parameter of the reference";
+    EXPECT_NEAR(report.gradient_norm, std::sqrt(squares), 1e-5 * std::sqrt(squares));
+}
+
+struct Cut {  // printed by its name
+    Style style;
+    std::int64_t tokens, n, sp, pp, dp;
+};
+
+class TrainingStep : public testing::TestWithParam<Cut> {};
+
+TEST_P(TrainingStep, IsTheReferencesInDouble) {
+    const Cut& c = GetParam();
+    Scenario s = training_scenario(tiny_architecture(c.style), c.tokens, c.n, c.sp, c.pp, c.dp);
+    if (c.style == Style::kLlama)
+        s.model.heads = 8, s.model.kv_heads = c.sp == 4 ? 4 : 2;  // GQA, heads wider than hidden
+    expect_reference(s);
+}
+
+void PrintTo(const Cut& c, std::ostream* out);
+
+std::string cut_name(const Cut& c) {
+    const char* styles[] = {"Llama", "Gpt2", "Neox"};
+    return std::string(styles[static_cast<int>(c.style)]) + "_S" + std::to_string(c.tokens) + "_N" +
+           std::to_string(c.n) + "_SP" + std::to_string(c.sp) + "_PP" + std::to_string(c.pp) + "_DP" +
+           std::to_string(c.dp);
+}
+
+void PrintTo(const Cut& c, std::ostream* out) { *out << cut_name(c); }
+
+INSTANTIATE_TEST_SUITE_P(Cuts, TrainingStep,
+                         testing::Values(Cut{Style::kLlama, 7, 1, 1, 1, 1}, Cut{Style::kGpt2, 7, 1, 1, 1, 1},
+                                         Cut{Style::kNeox, 7, 1, 1, 1, 1}, Cut{Style::kLlama, 7, 7, 1, 1, 1},
+                                         Cut{Style::kGpt2, 129, 2, 1, 1, 1}, Cut{Style::kNeox, 127, 3, 1, 1, 1},
+                                         Cut{Style::kLlama, 129, 7, 1, 1, 1}, Cut{Style::kLlama, 48, 3, 2, 1, 1},
+                                         Cut{Style::kGpt2, 48, 3, 2, 1, 1}, Cut{Style::kNeox, 48, 2, 4, 1, 1},
+                                         Cut{Style::kLlama, 48, 2, 4, 1, 1}, Cut{Style::kLlama, 41, 3, 1, 2, 1},
+                                         Cut{Style::kGpt2, 41, 3, 1, 2, 1}, Cut{Style::kGpt2, 41, 2, 1, 4, 1},
+                                         Cut{Style::kNeox, 41, 5, 1, 4, 1}, Cut{Style::kGpt2, 24, 2, 1, 1, 2},
+                                         Cut{Style::kLlama, 24, 3, 2, 2, 2}, Cut{Style::kGpt2, 24, 3, 2, 2, 2}),
+                         [](const auto& test) { return cut_name(test.param); });
+
+// ---- Placement and order change no bit
+
+std::vector<WholeParameter> trained(const Scenario& scenario, int steps, std::vector<double>* losses = nullptr,
+                                    const CpuOptions& options = {}) {
+    Session session(scenario, lowered_schedule(scenario), options);
+    session.initialise(3);
+    StepSettings settings;
+    settings.learning_rate = 1e-2F;
+    for (int k = 0; k < steps; ++k) {
+        const double loss = session.step(random_tokens(scenario, static_cast<std::uint32_t>(k)), settings).loss;
+        if (losses != nullptr) losses->push_back(loss);
+    }
+    return session.parameters();
+}
+
+void expect_same_bits(const std::vector<WholeParameter>& a, const std::vector<WholeParameter>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(a[i].name, b[i].name);
+        EXPECT_TRUE(a[i].weights == b[i].weights) << a[i].name;
+        EXPECT_TRUE(a[i].first_moment == b[i].first_moment) << a[i].name;
+        EXPECT_TRUE(a[i].second_moment == b[i].second_moment) << a[i].name;
+    }
+}
+
+struct Degrees {
+    std::int64_t sp, pp;
+};
+
+TEST(Training, PlacementsGiveTheSameBitsOverTenSteps) {
+    for (const Style style : {Style::kLlama, Style::kGpt2})
+        for (const Degrees d : {Degrees{1, 1}, Degrees{2, 1}, Degrees{1, 2}, Degrees{2, 2}}) {
+            SCOPED_TRACE(testing::Message() << "style " << static_cast<int>(style) << " sp " << d.sp << " pp " << d.pp);
+            Scenario s = training_scenario(tiny_architecture(style), 48, 3, d.sp, d.pp);
+            const std::vector<WholeParameter> kept = trained(s, 10);
+            for (const PlacementPolicy& placement :
+                 {PlacementPolicy{OffloadAll{}}, PlacementPolicy{OffloadRatio{0.5}}, PlacementPolicy{RecomputeAll{}}}) {
+                s.policy.placement = placement;
+                expect_same_bits(kept, trained(s, 10));
+            }
+            if (d.sp == 1) continue;
+            s.policy.saved_inputs = SavedInputs::kGathered;
+            expect_same_bits(kept, trained(s, 10));
+            s.policy.placement = KeepAll{};
+            expect_same_bits(kept, trained(s, 10));
+        }
+}
+
+TEST(Training, OrdersGiveTheSameBitsOverTenSteps) {
+    for (const Style style : {Style::kLlama, Style::kGpt2})
+        for (const std::int64_t sp : {1, 2}) {
+            Scenario s = training_scenario(tiny_architecture(style), 48, 3, sp, 1);
+            const std::vector<WholeParameter> by_subsequence = trained(s, 10);
+            s.policy.order = TraversalOrder::kLayerMajor;
+            expect_same_bits(by_subsequence, trained(s, 10));
+            for (const PlacementPolicy& placement : {PlacementPolicy{OffloadAll{}}, PlacementPolicy{RecomputeAll{}}}) {
+                s.policy.placement = placement;
+                expect_same_bits(by_subsequence, trained(s, 10));
+            }
+        }
+}
+
+TEST(Training, PoisonAndDelayedCopiesChangeNoBit) {
+    for (const Degrees d : {Degrees{1, 1}, Degrees{2, 2}}) {
+        Scenario s = training_scenario(tiny_architecture(Style::kLlama), 48, 3, d.sp, d.pp);
+        s.policy.placement = OffloadAll{};
+        CpuOptions options;
+        options.poison_on_release = true;
+        options.delay_copies = CopyDelays{11, Seconds{300e-6}};
+        std::vector<double> quiet, disturbed;
+        const auto a = trained(s, 4, &quiet);
+        expect_same_bits(a, trained(s, 4, &disturbed, options));
+        EXPECT_EQ(quiet, disturbed);
+    }
+}
+
+}  // namespace
+}  // namespace sluice
