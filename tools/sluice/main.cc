@@ -28,6 +28,7 @@ constexpr std::array kVerbs{
     Verb{"simulate", simulate_verb, "lower, verify and replay a scenario; print what the step costs"},
     Verb{"plan", plan_verb, "choose degrees, subsequences and partition where the scenario says auto"},
     Verb{"explain", explain_verb, "say what bounds the step, and what more of each resource would buy"},
+    Verb{"run", run_verb, "train a scenario for real on this machine"},
     Verb{"lower", lower_verb, "write the schedule of a scenario"},
     Verb{"check", check_verb, "verify a schedule"},
     Verb{"show", show_verb, "print a schedule (as text, or a grid) or the summary of a trace"},

@@ -15,6 +15,7 @@ int show_verb(const Arguments&);
 int plan_verb(const Arguments&);
 int explain_verb(const Arguments&);
 int simulate_verb(const Arguments&);
+int run_verb(const Arguments&);
 int compare_verb(const Arguments&);
 int judge_verb(const Arguments&);
 int fit_verb(const Arguments&);

@@ -1,0 +1,252 @@
+#include "tools/sluice/training_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "base/format_units.h"
+#include "models/kernel_cost.h"
+#include "planner/lower.h"
+#include "planner/unfold_step.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/write_checkpoint.h"
+#include "runtime/data/open_tokens.h"
+#include "runtime/measured_trace.h"
+#include "scenarios/policy_names.h"
+#include "scenarios/write_hf_config.h"
+#include "schedule/schedule_file.h"
+#include "schedule/verify.h"
+#include "tools/sluice/choose_plan.h"
+#include "traces/step_summary.h"
+
+namespace sluice {
+namespace {
+
+Seconds busiest_rank(const Schedule& schedule, const Calibration& calibration) {
+    std::vector<Seconds> busy(schedule.ranks.size());
+    for (const Op& op : schedule.ops)
+        if (const auto* work = std::get_if<Compute>(&op.work)) busy[index(op.rank)] += compute_time(*work, calibration);
+    return *std::max_element(busy.begin(), busy.end());
+}
+
+std::string plan_text(const Scenario& s) {
+    const Policy& p = s.policy;
+    return fmt::format("sp {} pp {} dp {} n {}, {}, {}, {} tokens x {}", p.sp, p.pp, p.dp, p.n, name(p.order),
+                       name(p.placement), s.sequence.value, s.batch);
+}
+
+std::string data_text(const TrainingOptions& options, const SequenceStream& stream) {
+    return fmt::format(
+        "{} tokens in sequences of {}, {}", stream.source().tokens().value, stream.length().value,
+        options.shuffle_seed ? fmt::format("shuffled by seed {}", *options.shuffle_seed) : std::string("as stored"));
+}
+
+// The stage whose layers a parameter is one of; embedding first, head last.
+std::vector<std::vector<TensorToWrite>> optimizer_shards(const std::vector<WholeParameter>& parameters,
+                                                         std::int64_t stages) {
+    std::vector<std::vector<TensorToWrite>> shards(static_cast<std::size_t>(stages));
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const WholeParameter& p = parameters[i];
+        auto& shard = shards[i * shards.size() / parameters.size()];
+        shard.push_back(float_tensor(first_moment_name(p.name), p.shape, p.first_moment));
+        shard.push_back(float_tensor(second_moment_name(p.name), p.shape, p.second_moment));
+    }
+    return shards;
+}
+
+std::vector<float> floats_of(const TensorView& tensor, std::size_t count) {
+    std::vector<float> values(count);
+    read_floats(tensor, 0, values);
+    return values;
+}
+
+}  // namespace
+
+std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& refused) {
+    scenario.policy.granularity = Granularity::kLayer;  // what a runtime runs
+    refused = make_choices(scenario);
+    if (!refused.empty()) return std::nullopt;
+    scenario.policy.granularity = Granularity::kLayer;
+    PlannedStep step = plan_step(scenario);
+    refused = step.reasons;
+    if (!step.feasible()) return std::nullopt;
+    Schedule schedule = unfold_step(step.folded, scenario);
+    const Diagnostics problems = verify(schedule);
+    if (!problems.empty())
+        throw InternalError(fmt::format("the planner made an invalid schedule: {}", problems.front().message));
+    const Seconds floor = busiest_rank(schedule, scenario.calibration);
+    return PlannedRun{std::move(scenario), std::move(step.plan), std::move(step.folded), std::move(schedule), floor,
+                      step.estimate};
+}
+
+struct TrainingRun::State {
+    PlannedRun planned;
+    TrainingOptions options;
+    SequenceStream stream;
+    std::unique_ptr<Session> session;
+    std::string schedule_fingerprint;
+
+    State(PlannedRun planned_in, TrainingOptions options_in)
+        : planned(std::move(planned_in)),
+          options(std::move(options_in)),
+          stream(open_tokens(options.data, planned.scenario.model.vocabulary),
+                 {planned.scenario.sequence, options.shuffle_seed}) {
+        open_session();
+    }
+
+    void open_session() {
+        session = std::make_unique<Session>(planned.scenario, planned.schedule, options.cpu);
+        schedule_fingerprint = fingerprint_hex(fingerprint(to_binary(planned.schedule)));
+    }
+
+    StepTokens tokens() const {
+        const auto length = static_cast<std::size_t>(planned.scenario.sequence.value);
+        StepTokens tokens;
+        for (std::int64_t b = 0; b < planned.scenario.batch; ++b) {
+            const std::int64_t sequence = sequence_of_step(session->steps(), planned.scenario.batch, b);
+            tokens.inputs.emplace_back(length), tokens.targets.emplace_back(length);
+            stream.read(sequence, Tokens{0}, tokens.inputs.back());
+            stream.read(sequence, Tokens{1}, tokens.targets.back());
+        }
+        return tokens;
+    }
+
+    void write() const {
+        const std::vector<WholeParameter> parameters = session->parameters();
+        CheckpointContent content;
+        content.state.step = session->steps();
+        content.state.data_position = session->steps() * planned.scenario.batch;
+        content.state.data = data_text(options, stream);
+        content.state.schedule = schedule_fingerprint;
+        content.state.plan = plan_text(planned.scenario);
+        content.config = hf_config_text(planned.scenario.model, planned.scenario.sequence);
+        for (const WholeParameter& p : parameters) content.model.push_back(float_tensor(p.name, p.shape, p.weights));
+        content.optimizer = optimizer_shards(parameters, planned.scenario.policy.pp);
+        write_checkpoint(options.checkpoints, content);
+    }
+
+    void read(const std::filesystem::path& path) {
+        const Checkpoint checkpoint(path);
+        if (checkpoint.state().data != data_text(options, stream))
+            throw InputError(fmt::format("{}: the checkpoint is of other data, got {}, expected {}", path.string(),
+                                         data_text(options, stream), checkpoint.state().data));
+        std::vector<WholeParameter> parameters = session->parameters();
+        for (WholeParameter& p : parameters) {
+            const std::size_t count = p.weights.size();
+            p.weights = floats_of(checkpoint.model_tensor(p.name, p.shape), count);
+            p.first_moment = floats_of(checkpoint.optimizer_tensor(first_moment_name(p.name), p.shape), count);
+            p.second_moment = floats_of(checkpoint.optimizer_tensor(second_moment_name(p.name), p.shape), count);
+        }
+        session->set_parameters(parameters);
+        session->set_steps(checkpoint.state().step);
+    }
+
+    bool checkpoint_due() const {
+        if (options.checkpoints.empty()) return false;
+        const std::int64_t step = session->steps();
+        return step == options.steps || (options.checkpoint_every > 0 && step % options.checkpoint_every == 0);
+    }
+};
+
+TrainingRun::TrainingRun(PlannedRun planned, TrainingOptions options, std::vector<std::string>& notes)
+    : state_(std::make_unique<State>(std::move(planned), std::move(options))) {
+    State& s = *state_;
+    s.session->initialise(s.options.seed);
+    if (!s.options.resume) return;
+    const LatestCheckpoint latest = latest_checkpoint(s.options.checkpoints);
+    for (const std::string& reason : latest.refused) notes.push_back("not resumed from: " + reason);
+    if (!latest.path) {
+        notes.push_back(
+            fmt::format("{}: no checkpoint to resume from: the run starts at step 1", s.options.checkpoints.string()));
+        return;
+    }
+    s.read(*latest.path);
+    notes.push_back(fmt::format("resumed from {}, after step {}", latest.path->string(), s.session->steps()));
+    if (latest.manifest.state.plan != plan_text(s.planned.scenario))
+        notes.push_back(fmt::format("the plan is another one: {}; the checkpoint's was {}",
+                                    plan_text(s.planned.scenario), latest.manifest.state.plan));
+}
+
+TrainingRun::~TrainingRun() = default;
+
+bool TrainingRun::done() const { return state_->session->steps() >= state_->options.steps; }
+const PlannedRun& TrainingRun::planned() const { return state_->planned; }
+Session& TrainingRun::session() { return *state_->session; }
+
+StepRecord TrainingRun::step() {
+    State& s = *state_;
+    StepSettings settings;
+    settings.clip = s.options.clip;
+    settings.learning_rate = learning_rate(s.options.learning_rate, s.session->steps() + 1);
+    StepRecord record;
+    record.learning_rate = settings.learning_rate;
+    record.report = s.session->step(s.tokens(), settings);
+    const double seconds = record.report.time.value;
+    const Scenario& scenario = s.planned.scenario;
+    record.tokens_per_second = static_cast<double>(scenario.sequence.value * scenario.batch) / seconds;
+    const StepSummary summary = summarize_step(trace());
+    record.exposed_copies = (summary.mean.exposed_d2h + summary.mean.exposed_h2d) / record.report.time;
+    record.of_floor = s.planned.floor / record.report.time;
+    record.memory = s.session->memory();
+    if (const PoolPeak* peak = summary.fullest_device()) record.device_peak = peak->live;
+    for (const PoolPeak& peak : summary.host_peaks) record.host_peak += peak.live;
+    if (s.checkpoint_due()) s.write();
+    return record;
+}
+
+Trace TrainingRun::trace() const {
+    const State& s = *state_;
+    Provenance provenance;
+    provenance.scenario = s.planned.scenario.name;
+    provenance.scenario_fingerprint = s.planned.scenario.fingerprint;
+    provenance.schedule_fingerprint = s.schedule_fingerprint;
+    provenance.calibration = s.planned.scenario.calibration.name;
+    provenance.hardware = fmt::format("this machine's CPU, {} logical cores", sysconf(_SC_NPROCESSORS_ONLN));
+    provenance.versions = {{"sluice", SLUICE_VERSION}};
+    return measured_trace(s.planned.schedule, s.session->run().times(), std::move(provenance));
+}
+
+void TrainingRun::replace(PlannedRun planned) {
+    State& s = *state_;
+    const std::vector<WholeParameter> parameters = s.session->parameters();
+    const std::int64_t steps = s.session->steps();
+    s.session.reset();  // its memory goes before the next one's comes
+    s.planned = std::move(planned);
+    s.open_session();
+    s.session->set_parameters(parameters);
+    s.session->set_steps(steps);
+}
+
+std::string step_line(const StepRecord& r, std::int64_t steps) {
+    return fmt::format(
+        "step {:>{}}/{}  loss {:.4f}  gradient {:.3f}  {:.0f} tokens/s  {}  exposed copies {:.1f}%  of floor {:.0f}%  "
+        "peak {} device, {} host",
+        r.report.step, fmt::formatted_size("{}", steps), steps, r.report.loss, r.report.gradient_norm,
+        r.tokens_per_second, format(r.report.time), 100 * r.exposed_copies, 100 * r.of_floor, format(r.device_peak),
+        format(r.host_peak));
+}
+
+std::string step_json(const StepRecord& r) {
+    return nlohmann::ordered_json{{"step", r.report.step},
+                                  {"loss", r.report.loss},
+                                  {"gradient_norm", r.report.gradient_norm},
+                                  {"learning_rate", r.learning_rate},
+                                  {"step_seconds", r.report.time.value},
+                                  {"tokens_per_second", r.tokens_per_second},
+                                  {"exposed_copy_share", r.exposed_copies},
+                                  {"floor_share", r.of_floor},
+                                  {"device_peak_bytes", r.device_peak.value},
+                                  {"host_peak_bytes", r.host_peak.value},
+                                  {"device_arena_bytes", r.memory.device.value},
+                                  {"host_arena_bytes", r.memory.host.value},
+                                  {"process_bytes", r.memory.process.value}}
+        .dump();
+}
+
+}  // namespace sluice

@@ -1,0 +1,88 @@
+// A run of many steps: data, session, checkpoints, and what is told about each step.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/units.h"
+#include "planner/folded_step.h"
+#include "planner/plan.h"
+#include "runtime/cpu/learning_rate.h"
+#include "runtime/data/sequence_stream.h"
+#include "runtime/decoder/session.h"
+#include "scenarios/scenario.h"
+#include "schedule/schedule.h"
+#include "traces/trace.h"
+
+namespace sluice {
+
+struct TrainingOptions {
+    std::filesystem::path data;
+    std::optional<std::uint64_t> shuffle_seed;
+    std::uint64_t seed = 0;  // of the weights
+    std::int64_t steps = 0;  // in all, those before a resume included
+    LearningRateSchedule learning_rate;
+    double clip = 1;
+    std::filesystem::path checkpoints;  // empty: none
+    std::int64_t checkpoint_every = 0;  // steps; the last step always
+    bool resume = false;
+    CpuOptions cpu;
+};
+
+// What is known of a step when it has ended.
+struct StepRecord {
+    StepReport report;
+    float learning_rate = 0;
+    double tokens_per_second = 0;
+    double exposed_copies = 0;  // share of the step, mean over ranks: compute lanes idle for copies
+    double of_floor = 0;        // what the compute of the busiest rank takes by the calibration / the step
+    Session::MemoryUse memory;
+    Bytes device_peak{}, host_peak{};  // live bytes, of the fullest rank and of all pinned memory
+};
+
+// What a scenario runs as: every choice made, layer by layer, with its prediction.
+struct PlannedRun {
+    Scenario scenario;
+    Plan plan;
+    FoldedStep folded;   // a rank per stage, placed
+    Schedule schedule;   // all ranks
+    Seconds floor{};     // compute of the busiest rank, by the calibration
+    Seconds estimate{};  // the step by the cost model
+};
+
+// The reasons of a scenario that does not fit are in `refused`.
+std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& refused);
+
+class TrainingRun {
+public:
+    // Opens the data, maps memory, initialises weights or reads the newest whole checkpoint. `notes`: lines that a user
+    // should read (a resumed step, checkpoints that were refused).
+    TrainingRun(PlannedRun planned, TrainingOptions options, std::vector<std::string>& notes);
+    ~TrainingRun();
+
+    bool done() const;
+    // Runs the next step; writes a checkpoint when one is due.
+    StepRecord step();
+    // Of the last step, with provenance.
+    Trace trace() const;
+
+    // Continues with another schedule of the same scenario's model and length: weights, state and data position go on.
+    void replace(PlannedRun planned);
+
+    const PlannedRun& planned() const;
+    Session& session();
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+// One line for a person, one for a machine (docs/command.md has the keys).
+std::string step_line(const StepRecord& record, std::int64_t steps);
+std::string step_json(const StepRecord& record);
+
+}  // namespace sluice
