@@ -1,34 +1,18 @@
 #include "tools/sluice/adapt_placement.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
+#include "base/error.h"
 #include "base/format_units.h"
-#include "models/kernel_cost.h"
-#include "planner/scaled.h"
+#include "models/copy_cost.h"
 #include "planner/step_estimate.h"
 
 namespace sluice {
 namespace {
-
-struct CopyRate {
-    Bytes bytes{};
-    Seconds time{};
-    bool known() const { return bytes.value > 0 && time.value > 0; }
-    BytesPerSecond rate() const { return bytes / time; }
-};
-
-CopyRate copies_of(const Trace& trace, LaneRole role) {
-    CopyRate copies;
-    for (const TraceEvent& e : trace.events) {
-        if (trace.lanes[e.lane].role != role) continue;
-        copies.bytes += e.bytes;
-        copies.time += e.end - e.begin;
-    }
-    return copies;
-}
 
 bool same_placement(const Plan& a, const Plan& b) {
     for (std::size_t s = 0; s < a.stages.size(); ++s)
@@ -51,52 +35,123 @@ std::int64_t recomputed(const Plan& plan) {
     return sum;
 }
 
-}  // namespace
-
-Scenario with_measured_rates(const Scenario& scenario, const Schedule& schedule, const Trace& measured) {
-    Scenario s = scenario;
-    Seconds predicted{}, taken{};
-    for (const TraceEvent& e : measured.events)
-        if (const auto* work = std::get_if<Compute>(&schedule.ops[index(e.op)].work)) {
-            predicted += compute_time(*work, s.calibration);
-            taken += e.end - e.begin;
-        }
-    if (predicted.value > 0 && taken.value > 0) s = scaled(std::move(s), Resource::kFlops, predicted / taken);
-    // A copy's own time, shared links and the other direction included: the sum of both is what the pair can do.
-    if (const CopyRate out = copies_of(measured, LaneRole::kCopyOut); out.known())
-        s.cluster.pcie.d2h = s.cluster.pcie.switch_d2h = out.rate();
-    if (const CopyRate in = copies_of(measured, LaneRole::kCopyIn); in.known())
-        s.cluster.pcie.h2d = s.cluster.pcie.switch_h2d = in.rate();
-    s.cluster.pcie.duplex = s.cluster.pcie.d2h + s.cluster.pcie.h2d;
-    return s;
+// A rate that is not known on one side has not changed.
+bool has_changed(double before, double now) {
+    return before > 0 && now > 0 && (now > before * kRateChange || before > now * kRateChange);
 }
 
-std::optional<std::string> Adaptation::after_step(TrainingRun& run, const StepRecord& record) {
-    const PlannedRun& before = run.planned();
-    // Idle windows matter where recomputing could become offloading.
-    const bool could_move = record.exposed_copies == 0 && recomputed(before.plan) > 0;
-    exposed_ = record.exposed_copies > kExposedLimit ? exposed_ + 1 : 0;
-    idle_ = could_move ? idle_ + 1 : 0;
-    if (exposed_ < patience_ && idle_ < patience_) return std::nullopt;
-    const bool by_exposure = exposed_ >= patience_;
-    exposed_ = idle_ = 0;
+std::string copies_text(const StepRates& rates) {
+    const auto text = [](BytesPerSecond rate) { return rate.value > 0 ? format(rate) : std::string("not measured"); };
+    return fmt::format("copies out {}, in {}", text(rates.out), text(rates.in));
+}
 
-    const Trace measured = run.trace();
+}  // namespace
+
+std::int64_t usable_cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+Adaptation::Adaptation(std::int64_t patience, const Scenario& planned)
+    : patience_(static_cast<std::size_t>(patience)),
+      planned_for_{shared_d2h(planned.cluster), shared_h2d(planned.cluster), 1} {
+    SLUICE_CHECK(patience > 0, "an adaptation waits for a step at least");
+}
+
+Adaptation::Decision Adaptation::decide(const PlannedRun& now, const StepFacts& facts) {
+    window_.push_back(facts.rates);
+    if (window_.size() > patience_) window_.erase(window_.begin());
+    exposed_ = facts.exposed > kExposedLimit ? exposed_ + 1 : 0;
+    idle_ = facts.exposed < kIdleLimit && recomputed(now.plan) > 0 ? idle_ + 1 : 0;
+
+    std::vector<std::string> advice;
+    advise_on_cores(facts, advice);
+    if (window_.size() == patience_) advise_on_rates(advice);
+    Decision decision;
+    const bool by_exposure = exposed_ >= patience_;
+    if ((by_exposure || idle_ >= patience_) && facts.step >= quiet_until_) decision = solve(now, facts, by_exposure);
+    decision.advice.insert(decision.advice.begin(), advice.begin(), advice.end());
+    return decision;
+}
+
+Adaptation::Decision Adaptation::solve(const PlannedRun& now, const StepFacts& facts, bool by_exposure) {
+    exposed_ = idle_ = 0;
+    const StepRates rates = median_rates(window_);
+    Decision decision;
     std::vector<std::string> refused;
-    std::optional<PlannedRun> after =
-        plan_run(with_measured_rates(before.scenario, before.schedule, measured), refused);
-    if (!after || same_placement(after->plan, before.plan)) return std::nullopt;
-    if (after->estimate >= estimate_step(before.folded, after->scenario).step) return std::nullopt;
-    std::string line = fmt::format(
-        "placement solved again after step {}: {} for {} steps; copies measured at {} out, {} in; offloaded {} -> {}, "
-        "recomputed layers {} -> {}",
-        record.report.step,
-        by_exposure ? fmt::format("exposed copies {:.1f}% of the step", 100 * record.exposed_copies)
-                    : std::string("idle copy windows beside recomputation"),
-        patience_, format(after->scenario.cluster.pcie.d2h), format(after->scenario.cluster.pcie.h2d),
-        format(moved(before.plan)), format(moved(after->plan)), recomputed(before.plan), recomputed(after->plan));
-    run.replace(std::move(*after));
-    return line;
+    std::optional<PlannedRun> after = plan_run(with_rates(now.scenario, rates), refused);
+    const bool faster =
+        after && !same_placement(after->plan, now.plan) &&
+        after->estimate * (1 + kLeastGain) < estimate_step(now.folded, after->scenario).step;
+    if (!faster) {
+        fruitless_ = std::min<std::int64_t>(fruitless_ + 1, 10);
+        quiet_until_ = facts.step + (static_cast<std::int64_t>(patience_) << fruitless_);
+        if (by_exposure && !std::exchange(said_exposed_, true))
+            decision.advice.push_back(fmt::format(
+                "exposed copies {:.1f}% of the step on one rank, and no other placement of this plan is faster by more "
+                "than {:.0f}% with the measured rates ({}): another n, pp, sp or partition may be; put these rates into "
+                "the cluster file and run sluice plan",
+                100 * facts.exposed, 100 * kLeastGain, copies_text(rates)));
+        return decision;
+    }
+    decision.reason = fmt::format(
+        "placement solved again after step {}: {} for {} steps; measured {}, compute {:.2f} times the calibration's; "
+        "offloaded {} -> {}, recomputed layers {} -> {}",
+        facts.step,
+        by_exposure ? fmt::format("exposed copies, now {:.1f}% of the step on one rank", 100 * facts.exposed)
+                    : std::string("time left for copies beside recomputation"),
+        patience_, copies_text(rates), rates.compute * compute_, format(moved(now.plan)), format(moved(after->plan)),
+        recomputed(now.plan), recomputed(after->plan));
+    decision.plan = std::move(after);
+    if (rates.compute > 0) compute_ *= rates.compute;
+    window_.clear();
+    fruitless_ = 0, said_exposed_ = false;
+    return decision;
+}
+
+void Adaptation::advise_on_rates(std::vector<std::string>& advice) {
+    StepRates rates = median_rates(window_);
+    rates.compute *= compute_;
+    const bool out = has_changed(planned_for_.out.value, rates.out.value);
+    const bool in = has_changed(planned_for_.in.value, rates.in.value);
+    const bool compute = has_changed(planned_for_.compute, rates.compute);
+    if (!out && !in && !compute) return;
+    std::string text = fmt::format("rates are others than planned for, by more than {} times, for {} steps:", kRateChange,
+                                   patience_);
+    if (out) text += fmt::format(" copies out {}, planned {};", format(rates.out), format(planned_for_.out));
+    if (in) text += fmt::format(" copies in {}, planned {};", format(rates.in), format(planned_for_.in));
+    if (compute)
+        text += fmt::format(" compute takes {:.2f} times the calibration's time, planned {:.2f};", rates.compute,
+                            planned_for_.compute);
+    advice.push_back(text +
+                     " sluice plan with these rates (cluster: pcie; calibration: sluice fit) may choose another n, pp, "
+                     "sp or partition");
+    if (out) planned_for_.out = rates.out;
+    if (in) planned_for_.in = rates.in;
+    if (compute) planned_for_.compute = rates.compute;
+}
+
+void Adaptation::advise_on_cores(const StepFacts& facts, std::vector<std::string>& advice) {
+    if (facts.cores == 0) return;
+    if (cores_ && *cores_ != facts.cores)
+        advice.push_back(fmt::format(
+            "{} cores instead of {}: sluice plan for as many ranks as there are cores may choose another plan; a "
+            "checkpoint resumes on any",
+            facts.cores, *cores_));
+    cores_ = facts.cores;
+}
+
+Adaptation::Decision Adaptation::after_step(TrainingRun& run, const StepRecord& record) {
+    const PlannedRun& now = run.planned();
+    StepFacts facts{record.report.step, record.worst_exposed_copies,
+                    step_rates(now.scenario, now.schedule, run.trace()), usable_cores()};
+    Decision decision = decide(now, facts);
+    if (decision.plan) {
+        run.replace(std::move(*decision.plan));
+        decision.plan.reset();
+    }
+    return decision;
 }
 
 }  // namespace sluice

@@ -1,17 +1,18 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "base/format_units.h"
 #include "tools/sluice/adapt_placement.h"
 #include "tools/sluice/choose_plan.h"
-#include "tools/sluice/output.h"
-#include "tools/sluice/parse_arguments.h"
+#include "tools/sluice/predicted_trace.h"
 #include "tools/sluice/report.h"
+#include "tools/sluice/run_request.h"
 #include "tools/sluice/training_run.h"
 #include "tools/sluice/verbs.h"
 #include "traces/trace_file.h"
@@ -19,27 +20,7 @@
 namespace sluice {
 namespace {
 
-double read_number(const std::string& text, const char* flag, double fallback, double least, double most) {
-    if (text.empty()) return fallback;
-    double value = 0;
-    const char* end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || at != end || !(value >= least && value <= most))
-        throw InputError(
-            fmt::format("sluice run: {}: got '{}', expected a number from {} to {}", flag, text, least, most));
-    return value;
-}
-
-std::int64_t read_steps(const std::string& text, const char* flag, std::int64_t fallback) {
-    if (text.empty() && fallback >= 0) return fallback;
-    std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc{} || at != end || value < 0 || value > 1'000'000'000)
-        throw InputError(
-            fmt::format("sluice run: {}: got '{}', expected a whole number from 0 to 1000000000", flag, text));
-    return value;
-}
+using Json = nlohmann::ordered_json;
 
 // Whole lines, flushed one by one: a run that is killed leaves every step that it finished.
 class Log {
@@ -62,99 +43,98 @@ private:
     std::unique_ptr<std::FILE, Close> file_;
 };
 
-int print_refusal(const Scenario& scenario, const std::vector<std::string>& reasons) {
+int print_refusal(const Scenario& scenario, const std::vector<std::string>& reasons, bool json) {
+    if (json) {
+        fmt::print("{}\n", Json{{"feasible", false}, {"reasons", reasons}}.dump());
+        return 1;
+    }
     Lowered nothing;
     nothing.reasons = reasons;
     fmt::print("{}", infeasible_text(scenario, nothing));
     return 1;
 }
 
-// The replay forks: before the run starts its threads.
-void print_start(const PlannedRun& planned, const TrainingOptions& options) {
+// The replays fork: before the run starts its threads.
+void print_prediction(const PlannedRun& planned, const RunRequest& request) {
+    Seconds step{};
+    if (!request.predicted.empty()) {
+        const Trace trace = predicted_trace(planned);
+        step = trace.step;
+        write_trace(request.predicted, trace);
+    }
+    if (request.json) return;
+    if (step.value == 0) step = replayed_step(planned.schedule, planned.scenario);
     const Policy& p = planned.scenario.policy;
     fmt::print("{}: {}, {} tokens x {}, sp {} x pp {} x dp {}, n {}, {} steps\n", planned.scenario.name,
                planned.scenario.model.name, planned.scenario.sequence.value, planned.scenario.batch, p.sp, p.pp, p.dp,
-               p.n, options.steps);
-    fmt::print("  predicted step    {}, floor {} (calibration {})\n",
-               format(replayed_step(planned.schedule, planned.scenario)), format(planned.floor),
+               p.n, request.options.steps);
+    fmt::print("  predicted step    {}, floor {} (calibration {})\n", format(step), format(planned.floor),
                planned.scenario.calibration.name);
+    std::fflush(stdout);
+}
+
+// What a run says while it goes on, to the user and into the log.
+class Story {
+public:
+    explicit Story(const RunRequest& request) : request_(request), log_(request.log) {}
+
+    void step(const StepRecord& record) { say(step_line(record, request_.options.steps), step_json(record)); }
+    void event(const StepRecord& record, const char* key, const std::string& text) {
+        say(text, Json{{"after_step", record.report.step}, {key, text}}.dump());
+    }
+
+private:
+    void say(const std::string& text, const std::string& json) {
+        fmt::print("{}\n", request_.json ? json : text);
+        std::fflush(stdout);
+        log_.line(json);
+    }
+
+    const RunRequest& request_;
+    Log log_;
+};
+
+// Returns the plan that ran last, where it is not the first one.
+std::optional<PlannedRun> train(TrainingRun& run, const RunRequest& request) {
+    Story story(request);
+    std::optional<Adaptation> adaptation;
+    if (request.patience > 0) adaptation.emplace(request.patience, run.planned().scenario);
+    bool replaced = false, stepped = false;
+    while (!run.done()) {
+        const StepRecord record = run.step();
+        stepped = true;
+        story.step(record);
+        if (!adaptation || run.done()) continue;
+        const Adaptation::Decision decision = adaptation->after_step(run, record);
+        for (const std::string& advice : decision.advice) story.event(record, "advice", advice);
+        if (decision.reason.empty()) continue;
+        replaced = true;
+        story.event(record, "adapted", decision.reason);
+    }
+    if (!request.trace.empty() && stepped) write_trace(request.trace, run.trace());
+    return replaced ? std::optional(run.planned()) : std::nullopt;
 }
 
 }  // namespace
 
 int run_verb(const Arguments& arguments) {
-    std::string path, device = "cpu", steps, data, seed, rate, warmup, clip, checkpoints, every, log_path, trace_path,
-                      adapt;
-    bool resume = false, json = false, shuffle = false;
-    const Usage usage{
-        "run",
-        "Plans a scenario and trains it for real on this machine: every rank is a thread with memory of its own, "
-        "every\n"
-        "copy to the host a real copy. Prints a line per step.",
-        "SCENARIO",
-        &path,
-        {{"--device", "DEVICE", "cpu", &device},
-         {"--steps", "N", "train until step N has been done", &steps},
-         {"--data", "FILE", "text, or tokens as llm.c or Megatron-LM store them", &data},
-         {"--shuffle", "", "sequences in an order that --seed decides, another one every epoch", nullptr, &shuffle},
-         {"--seed", "N", "of the weights and of the order of sequences (0)", &seed},
-         {"--learning-rate", "RATE", "at its peak (3e-4); half a cosine down to a tenth", &rate},
-         {"--warmup", "N", "steps of linear warm-up (a tenth of all)", &warmup},
-         {"--clip", "NORM", "limit of the gradients' norm, 0 for none (1)", &clip},
-         {"--checkpoint", "DIR", "write checkpoints there", &checkpoints},
-         {"--every", "N", "steps between checkpoints (only the last)", &every},
-         {"--resume", "", "go on from the newest whole checkpoint in DIR, on this plan or another", nullptr, &resume},
-         {"--adapt", "K", "solve the placement again when copies were exposed, or windows idle, for K steps", &adapt},
-         {"--log", "FILE", "append a line of JSON per step", &log_path},
-         {"--trace", "FILE", "write the measured trace of the last step", &trace_path},
-         {"--json", "", "print lines of JSON instead", nullptr, &json}},
-        "  sluice run scenarios/tiny-cpu.yaml --data README.md --steps 20\n"
-        "  sluice run mine.yaml --data corpus.bin --steps 1000 --checkpoint checkpoints --every 50 --resume\n"
-        "  sluice run mine.yaml --data corpus.txt --steps 5 --trace measured.trace\n"};
-    if (!parse_arguments(usage, arguments)) return 0;
-    if (device != "cpu")
-        throw InputError(
-            fmt::format("sluice run: --device: got '{}', expected cpu: no other backend is built", device));
-    if (data.empty()) throw InputError("sluice run: --data is missing, expected a text or token file to train on");
-    if (resume && checkpoints.empty()) throw InputError("sluice run: --resume needs --checkpoint DIR");
-    if (!trace_path.empty()) require_writable(trace_path);
-
-    TrainingOptions options;
-    options.data = data, options.resume = resume, options.checkpoints = checkpoints;
-    options.steps = read_steps(steps, "--steps", -1);
-    options.seed = static_cast<std::uint64_t>(read_steps(seed, "--seed", 0));
-    if (shuffle) options.shuffle_seed = options.seed;
-    options.checkpoint_every = read_steps(every, "--every", 0);
-    options.clip = read_number(clip, "--clip", 1, 0, 1e30);
-    const auto peak = static_cast<float>(read_number(rate, "--learning-rate", 3e-4, 0, 1e3));
-    options.learning_rate = {
-        peak, peak / 10, std::min(options.steps, read_steps(warmup, "--warmup", options.steps / 10)), options.steps};
-    const std::int64_t patience = read_steps(adapt, "--adapt", 0);
-
+    const std::optional<RunRequest> request = read_run_request(arguments);
+    if (!request) return 0;
     std::vector<std::string> refused, notes;
-    const Scenario scenario = read_scenario(path);
+    const Scenario scenario = read_scenario(request->scenario);
     std::optional<PlannedRun> planned = plan_run(scenario, refused);
-    if (!planned) return print_refusal(scenario, refused);
-    if (!json) print_start(*planned, options);
+    if (!planned) return print_refusal(scenario, refused, request->json);
+    print_prediction(*planned, *request);
 
-    TrainingRun run(std::move(*planned), options, notes);
-    for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
-    Log log(log_path);
-    std::optional<Adaptation> adaptation;
-    if (patience > 0) adaptation.emplace(patience);
-    while (!run.done()) {
-        const StepRecord record = run.step();
-        const std::string line = step_json(record);
-        fmt::print("{}\n", json ? line : step_line(record, options.steps));
-        std::fflush(stdout);
-        log.line(line);
-        if (!adaptation || run.done()) continue;
-        if (const auto change = adaptation->after_step(run, record)) {
-            if (!json) fmt::print("{}\n", *change);
-            log.line(fmt::format("{{\"adapted\": \"{}\"}}", *change));
-        }
+    std::optional<PlannedRun> adapted;
+    {
+        TrainingRun run(std::move(*planned), request->options, notes);
+        if (run.done()) notes.push_back(fmt::format("step {} is done already: nothing to run", request->options.steps));
+        for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
+        adapted = train(run, *request);
     }
-    if (!trace_path.empty() && run.session().steps() > 0) write_trace(trace_path, run.trace());
+    // So that it still is the prediction of what was measured.
+    if (adapted && !request->predicted.empty()) write_trace(request->predicted, predicted_trace(*adapted));
     return 0;
 }
 

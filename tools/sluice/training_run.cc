@@ -66,6 +66,16 @@ std::vector<float> floats_of(const TensorView& tensor, std::size_t count) {
     return values;
 }
 
+// A run that starts anew among another one's checkpoints would, once resumed, go on from the other's.
+TrainingOptions with_own_folder(TrainingOptions options) {
+    if (options.resume || options.checkpoints.empty()) return options;
+    if (const std::vector<std::int64_t> steps = checkpoint_steps(options.checkpoints); !steps.empty())
+        throw InputError(fmt::format("{}: has checkpoints up to step {} of an earlier run, expected a folder without, or "
+                                     "--resume",
+                                     options.checkpoints.string(), steps.front()));
+    return options;
+}
+
 }  // namespace
 
 std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& refused) {
@@ -91,6 +101,7 @@ struct TrainingRun::State {
     SequenceStream stream;
     std::unique_ptr<Session> session;
     std::string schedule_fingerprint;
+    std::int64_t first_sequence = 0;  // of step 1; not 0 after a resume with another batch
 
     State(PlannedRun planned_in, TrainingOptions options_in)
         : planned(std::move(planned_in)),
@@ -109,7 +120,8 @@ struct TrainingRun::State {
         const auto length = static_cast<std::size_t>(planned.scenario.sequence.value);
         StepTokens tokens;
         for (std::int64_t b = 0; b < planned.scenario.batch; ++b) {
-            const std::int64_t sequence = sequence_of_step(session->steps(), planned.scenario.batch, b);
+            const std::int64_t sequence =
+                first_sequence + sequence_of_step(session->steps(), planned.scenario.batch, b);
             tokens.inputs.emplace_back(length), tokens.targets.emplace_back(length);
             stream.read(sequence, Tokens{0}, tokens.inputs.back());
             stream.read(sequence, Tokens{1}, tokens.targets.back());
@@ -121,7 +133,7 @@ struct TrainingRun::State {
         const std::vector<WholeParameter> parameters = session->parameters();
         CheckpointContent content;
         content.state.step = session->steps();
-        content.state.data_position = session->steps() * planned.scenario.batch;
+        content.state.data_position = first_sequence + session->steps() * planned.scenario.batch;
         content.state.data = data_text(options, stream);
         content.state.schedule = schedule_fingerprint;
         content.state.plan = plan_text(planned.scenario);
@@ -145,6 +157,7 @@ struct TrainingRun::State {
         }
         session->set_parameters(parameters);
         session->set_steps(checkpoint.state().step);
+        first_sequence = checkpoint.state().data_position - checkpoint.state().step * planned.scenario.batch;
     }
 
     bool checkpoint_due() const {
@@ -155,7 +168,7 @@ struct TrainingRun::State {
 };
 
 TrainingRun::TrainingRun(PlannedRun planned, TrainingOptions options, std::vector<std::string>& notes)
-    : state_(std::make_unique<State>(std::move(planned), std::move(options))) {
+    : state_(std::make_unique<State>(std::move(planned), with_own_folder(std::move(options)))) {
     State& s = *state_;
     s.session->initialise(s.options.seed);
     if (!s.options.resume) return;
@@ -192,6 +205,9 @@ StepRecord TrainingRun::step() {
     record.tokens_per_second = static_cast<double>(scenario.sequence.value * scenario.batch) / seconds;
     const StepSummary summary = summarize_step(trace());
     record.exposed_copies = (summary.mean.exposed_d2h + summary.mean.exposed_h2d) / record.report.time;
+    for (const LaneTime& lane : summary.lanes)
+        record.worst_exposed_copies =
+            std::max(record.worst_exposed_copies, (lane.exposed_d2h + lane.exposed_h2d) / record.report.time);
     record.of_floor = s.planned.floor / record.report.time;
     record.memory = s.session->memory();
     if (const PoolPeak* peak = summary.fullest_device()) record.device_peak = peak->live;
@@ -223,6 +239,12 @@ void TrainingRun::replace(PlannedRun planned) {
     s.session->set_steps(steps);
 }
 
+void TrainingRun::limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) {
+    CpuOptions& cpu = state_->options.cpu;
+    (lane == LaneKind::kCopyOut ? cpu.copy_out_limit : cpu.copy_in_limit) = limit;
+    state_->session->run().limit_copies(lane, limit);
+}
+
 std::string step_line(const StepRecord& r, std::int64_t steps) {
     return fmt::format(
         "step {:>{}}/{}  loss {:.4f}  gradient {:.3f}  {:.0f} tokens/s  {}  exposed copies {:.1f}%  of floor {:.0f}%  "
@@ -240,6 +262,7 @@ std::string step_json(const StepRecord& r) {
                                   {"step_seconds", r.report.time.value},
                                   {"tokens_per_second", r.tokens_per_second},
                                   {"exposed_copy_share", r.exposed_copies},
+                                  {"worst_exposed_copy_share", r.worst_exposed_copies},
                                   {"floor_share", r.of_floor},
                                   {"device_peak_bytes", r.device_peak.value},
                                   {"host_peak_bytes", r.host_peak.value},

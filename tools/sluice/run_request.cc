@@ -1,0 +1,111 @@
+#include "tools/sluice/run_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "tools/sluice/output.h"
+#include "tools/sluice/parse_arguments.h"
+
+namespace sluice {
+namespace {
+
+double read_number(const std::string& text, const char* flag, double fallback, double most) {
+    if (text.empty()) return fallback;
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || at != end || !(value >= 0 && value <= most))
+        throw InputError(fmt::format("sluice run: {}: got '{}', expected a number from 0 to {}", flag, text, most));
+    return value;
+}
+
+std::int64_t read_count(const std::string& text, const char* flag, std::int64_t fallback, std::int64_t least = 0) {
+    if (text.empty()) return fallback;
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || at != end || value < least || value > 1'000'000'000)
+        throw InputError(fmt::format("sluice run: {}: got '{}', expected a whole number from {} to 1000000000", flag,
+                                     text, least));
+    return value;
+}
+
+// The words as they were given.
+struct Words {
+    std::string device = "cpu", steps, data, seed, rate, warmup, clip, checkpoints, every, adapt;
+    bool shuffle = false;
+};
+
+void refuse(const Words& words, const RunRequest& request) {
+    if (words.device != "cpu")
+        throw InputError(
+            fmt::format("sluice run: --device: got '{}', expected cpu: no other backend is built", words.device));
+    if (words.data.empty()) throw InputError("sluice run: --data is missing, expected a text or token file to train on");
+    if (words.steps.empty()) throw InputError("sluice run: --steps is missing, expected how many steps to train");
+    if (words.checkpoints.empty() && request.options.resume)
+        throw InputError("sluice run: --resume needs --checkpoint DIR");
+    if (words.checkpoints.empty() && !words.every.empty())
+        throw InputError("sluice run: --every needs --checkpoint DIR");
+    for (const std::string* path : {&request.trace, &request.predicted}) {
+        if (*path == "-") throw InputError("sluice run: the lines of the steps go to stdout, expected a file for a trace");
+        if (!path->empty()) require_writable(*path);
+    }
+}
+
+void fill(TrainingOptions& options, const Words& words) {
+    options.data = words.data;
+    options.checkpoints = words.checkpoints;
+    options.steps = read_count(words.steps, "--steps", 0);
+    options.seed = static_cast<std::uint64_t>(read_count(words.seed, "--seed", 0));
+    if (words.shuffle) options.shuffle_seed = options.seed;
+    options.checkpoint_every = read_count(words.every, "--every", 0, 1);
+    options.clip = read_number(words.clip, "--clip", 1, 1e30);
+    const auto peak = static_cast<float>(read_number(words.rate, "--learning-rate", 3e-4, 1e3));
+    const std::int64_t warmup = read_count(words.warmup, "--warmup", options.steps / 10);
+    options.learning_rate = {peak, peak / 10, std::min(options.steps, warmup), options.steps};
+}
+
+}  // namespace
+
+std::optional<RunRequest> read_run_request(const Arguments& arguments) {
+    RunRequest request;
+    Words words;
+    const Usage usage{
+        "run",
+        "Plans a scenario and trains it for real on this machine: every rank is a thread with memory of its own, every\n"
+        "copy to the host a real copy. Prints a line per step.",
+        "SCENARIO",
+        &request.scenario,
+        {{"--device", "DEVICE", "cpu", &words.device},
+         {"--steps", "N", "train until step N has been done", &words.steps},
+         {"--data", "FILE", "text, or tokens as llm.c or Megatron-LM store them", &words.data},
+         {"--shuffle", "", "sequences in an order that --seed decides, another one every epoch", nullptr,
+          &words.shuffle},
+         {"--seed", "N", "of the weights and of the order of sequences (0)", &words.seed},
+         {"--learning-rate", "RATE", "at its peak (3e-4); half a cosine down to a tenth", &words.rate},
+         {"--warmup", "N", "steps of linear warm-up (a tenth of all)", &words.warmup},
+         {"--clip", "NORM", "limit of the gradients' norm, 0 for none (1)", &words.clip},
+         {"--checkpoint", "DIR", "write checkpoints there", &words.checkpoints},
+         {"--every", "N", "steps between checkpoints (only the last)", &words.every},
+         {"--resume", "", "go on from the newest whole checkpoint in DIR, on this plan or another", nullptr,
+          &request.options.resume},
+         {"--adapt", "K", "solve the placement again when copies were exposed, or windows idle, for K steps",
+          &words.adapt},
+         {"--log", "FILE", "append a line of JSON per step", &request.log},
+         {"--trace", "FILE", "write the measured trace of the last step", &request.trace},
+         {"--predicted", "FILE", "write the predicted trace of what runs, for sluice compare", &request.predicted},
+         {"--json", "", "print lines of JSON instead", nullptr, &request.json}},
+        "  sluice run scenarios/tiny-cpu.yaml --data README.md --steps 3\n"
+        "  sluice run mine.yaml --data corpus.bin --steps 1000 --checkpoint checkpoints --every 50 --resume\n"
+        "  sluice run mine.yaml --data corpus.txt --steps 5 --predicted predicted.trace --trace measured.trace"};
+    if (!parse_arguments(usage, arguments)) return std::nullopt;
+    refuse(words, request);
+    fill(request.options, words);
+    request.patience = read_count(words.adapt, "--adapt", 0);
+    return request;
+}
+
+}  // namespace sluice

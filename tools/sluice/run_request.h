@@ -1,0 +1,24 @@
+// What the command line of `sluice run` asks for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tools/sluice/verbs.h"
+#include "tools/sluice/training_run.h"
+
+namespace sluice {
+
+struct RunRequest {
+    std::string scenario;
+    TrainingOptions options;
+    std::int64_t patience = 0;  // of --adapt; 0: none
+    std::string log, trace, predicted;  // paths; empty: none
+    bool json = false;
+};
+
+// Nothing where only help was asked for. Throws InputError in one line.
+std::optional<RunRequest> read_run_request(const Arguments&);
+
+}  // namespace sluice
