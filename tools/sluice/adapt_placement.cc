@@ -90,7 +90,7 @@ Adaptation::Decision Adaptation::solve(const PlannedRun& now, const StepFacts& f
         if (by_exposure && !std::exchange(said_exposed_, true))
             decision.advice.push_back(fmt::format(
                 "exposed copies {:.1f}% of the step on one rank, and no other placement of this plan is faster by more "
-                "than {:.0f}% with the measured rates ({}): another n, pp, sp or partition may be; put these rates into "
+                "than {:.1f}% with the measured rates ({}): another n, pp, sp or partition may be; put these rates into "
                 "the cluster file and run sluice plan",
                 100 * facts.exposed, 100 * kLeastGain, copies_text(rates)));
         return decision;
@@ -111,12 +111,14 @@ Adaptation::Decision Adaptation::solve(const PlannedRun& now, const StepFacts& f
 }
 
 void Adaptation::advise_on_rates(std::vector<std::string>& advice) {
+    const auto in_all_steps = [&](const auto& changed) { return std::all_of(window_.begin(), window_.end(), changed); };
+    const bool out = in_all_steps([&](const StepRates& r) { return has_changed(planned_for_.out.value, r.out.value); });
+    const bool in = in_all_steps([&](const StepRates& r) { return has_changed(planned_for_.in.value, r.in.value); });
+    const bool compute =
+        in_all_steps([&](const StepRates& r) { return has_changed(planned_for_.compute, r.compute * compute_); });
+    if (!out && !in && !compute) return;
     StepRates rates = median_rates(window_);
     rates.compute *= compute_;
-    const bool out = has_changed(planned_for_.out.value, rates.out.value);
-    const bool in = has_changed(planned_for_.in.value, rates.in.value);
-    const bool compute = has_changed(planned_for_.compute, rates.compute);
-    if (!out && !in && !compute) return;
     std::string text = fmt::format("rates are others than planned for, by more than {} times, for {} steps:", kRateChange,
                                    patience_);
     if (out) text += fmt::format(" copies out {}, planned {};", format(rates.out), format(planned_for_.out));

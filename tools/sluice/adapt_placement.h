@@ -23,7 +23,7 @@ namespace sluice {
 
 inline constexpr double kExposedLimit = 0.02;  // share of the step
 inline constexpr double kIdleLimit = 0.005;    // below this, copies have time left
-inline constexpr double kLeastGain = 0.01;     // of the step; less is not worth another plan, and would swing to and fro
+inline constexpr double kLeastGain = 0.005;    // of the step; less is not worth another plan, and would swing to and fro
 inline constexpr double kRateChange = 1.5;     // either way
 
 struct StepFacts {
