@@ -81,8 +81,10 @@ Adaptation::Decision Adaptation::solve(const PlannedRun& now, const StepFacts& f
     Decision decision;
     std::vector<std::string> refused;
     std::optional<PlannedRun> after = plan_run(with_rates(now.scenario, rates), refused);
+    // Time left is for copies in place of recomputation, not the other way round.
+    const bool wanted = after && (by_exposure || recomputed(after->plan) < recomputed(now.plan));
     const bool faster =
-        after && !same_placement(after->plan, now.plan) &&
+        wanted && !same_placement(after->plan, now.plan) &&
         after->estimate * (1 + kLeastGain) < estimate_step(now.folded, after->scenario).step;
     if (!faster) {
         fruitless_ = std::min<std::int64_t>(fruitless_ + 1, 10);
