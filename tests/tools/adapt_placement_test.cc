@@ -1,11 +1,12 @@
 // What an adaptation decides, by steps that are made up: no clock is asked.
+#include "tools/sluice/adapt_placement.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <stdexcept>
 
 #include "tests/support/small_scenario.h"
-#include "tools/sluice/adapt_placement.h"
 #include "tools/sluice/predicted_trace.h"
 #include "traces/step_summary.h"
 
@@ -129,10 +130,11 @@ TEST(Adaptation, OtherRatesAskForAnotherPlanOnce) {
     advice(5, kSlow, 1);
     const std::vector<std::string> slower = advice(6, kSlow, 1);
     ASSERT_EQ(slower.size(), 1U);
-    EXPECT_EQ(slower[0],
-              "rates are others than planned for, by more than 1.5 times, for 2 steps: copies out 250 MB/s, planned 500 "
-              "MB/s; copies in 250 MB/s, planned 500 MB/s; sluice plan with these rates (cluster: pcie; calibration: "
-              "sluice fit) may choose another n, pp, sp or partition");
+    EXPECT_EQ(
+        slower[0],
+        "rates are others than planned for, by more than 1.5 times, for 2 steps: copies out 250 MB/s, planned 500 "
+        "MB/s; copies in 250 MB/s, planned 500 MB/s; sluice plan with these rates (cluster: pcie; calibration: "
+        "sluice fit) may choose another n, pp, sp or partition");
     for (std::int64_t step = 7; step <= 20; ++step) EXPECT_TRUE(advice(step, kSlow, 1).empty()) << step;
     advice(21, kSlow, 2);
     const std::vector<std::string> compute = advice(22, kSlow, 2);

@@ -27,9 +27,23 @@ struct KilledRun : testing::Test {
 
     // Into folders and files that end in `name`.
     std::vector<std::string> arguments(const std::string& name, bool resume) const {
-        std::vector<std::string> words{"run",          scenario, "--data",  readme(), "--steps",
-                                       std::to_string(kSteps), "--json", "--every", "2", "--shuffle", "--seed", "5",
-                                       "--learning-rate", "0.01", "--checkpoint", folder / ("checkpoints-" + name), "--log",
+        std::vector<std::string> words{"run",
+                                       scenario,
+                                       "--data",
+                                       readme(),
+                                       "--steps",
+                                       std::to_string(kSteps),
+                                       "--json",
+                                       "--every",
+                                       "2",
+                                       "--shuffle",
+                                       "--seed",
+                                       "5",
+                                       "--learning-rate",
+                                       "0.01",
+                                       "--checkpoint",
+                                       folder / ("checkpoints-" + name),
+                                       "--log",
                                        folder / ("log-" + name)};
         if (resume) words.push_back("--resume");
         return words;
@@ -48,8 +62,7 @@ struct KilledRun : testing::Test {
 
     std::map<std::string, std::string> files(const std::string& name) const {
         std::map<std::string, std::string> found;
-        const std::filesystem::path last =
-            folder / ("checkpoints-" + name + "/step-000000" + std::to_string(kSteps));
+        const std::filesystem::path last = folder / ("checkpoints-" + name + "/step-000000" + std::to_string(kSteps));
         for (const auto& entry : std::filesystem::directory_iterator(last))
             found[entry.path().filename().string()] = read_file(entry.path(), 64_MiB);
         return found;
@@ -106,8 +119,9 @@ TEST_F(KilledRun, ANewRunDoesNotWriteAmongCheckpointsOfAnother) {
     const std::map<std::string, std::string> before = files("old");
     const Finished got = run_sluice(arguments("old", false));
     EXPECT_EQ(got.code, 2);
-    EXPECT_EQ(got.err, (folder / "checkpoints-old") +
-                           ": has checkpoints up to step 12 of an earlier run, expected a folder without, or --resume\n");
+    EXPECT_EQ(got.err,
+              (folder / "checkpoints-old") +
+                  ": has checkpoints up to step 12 of an earlier run, expected a folder without, or --resume\n");
     EXPECT_EQ(files("old"), before);
 }
 

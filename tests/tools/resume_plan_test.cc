@@ -69,11 +69,12 @@ struct ResumePlan : testing::Test {
     }
 };
 
-// Another plan adds the same numbers in another order. The state is the same to the bit, so the next loss differs by the
-// rounding of one forward: a mean over 96 tokens of values near 5 with errors of some 2^-22 each, in both directions:
-// below 1e-6. Then gradients differ by about 1e-6 of their norm, and AdamW turns that into up to as much of a weight's
-// step, more where a gradient is near 0 (its step is bounded by the learning rate, 3e-3 here, whatever its size). Ten
-// steps, each of which may double an error that begins at 1e-8 of the loss (rounding errors of a mean cancel), end below 1e-5.
+// Another plan adds the same numbers in another order. The state is the same to the bit, so the next loss differs by
+// the rounding of one forward: a mean over 96 tokens of values near 5 with errors of some 2^-22 each, in both
+// directions: below 1e-6. Then gradients differ by about 1e-6 of their norm, and AdamW turns that into up to as much of
+// a weight's step, more where a gradient is near 0 (its step is bounded by the learning rate, 3e-3 here, whatever its
+// size). Ten steps, each of which may double an error that begins at 1e-8 of the loss (rounding errors of a mean
+// cancel), end below 1e-5.
 TEST_F(ResumePlan, OtherCutsGoOn) {
     const SmallTraining others[] = {
         {.pp = 2, .n = 5, .layers = 4},

@@ -47,8 +47,9 @@ TEST_F(RunVerb, PrintsALinePerStep) {
     EXPECT_TRUE(std::regex_match(
         lines[1], std::regex(R"(  predicted step    [0-9.]+ [mu]s, floor [0-9.]+ [mu]s \(calibration tiny-cpu\))")))
         << lines[1];
-    const std::regex step(R"(step ( |1)[0-9]/12  loss [0-9]\.[0-9]{4}  gradient [0-9.]+  [0-9]+ tokens/s  [0-9.]+ [mu]?s  )"
-                          R"(exposed copies [0-9.]+%  of floor [0-9]+%  peak [0-9.]+ [KM]iB device, [0-9.]+ [KM]iB host)");
+    const std::regex step(
+        R"(step ( |1)[0-9]/12  loss [0-9]\.[0-9]{4}  gradient [0-9.]+  [0-9]+ tokens/s  [0-9.]+ [mu]?s  )"
+        R"(exposed copies [0-9.]+%  of floor [0-9]+%  peak [0-9.]+ [KM]iB device, [0-9.]+ [KM]iB host)");
     for (std::size_t i = 2; i < lines.size(); ++i) EXPECT_TRUE(std::regex_match(lines[i], step)) << lines[i];
     EXPECT_TRUE(lines[2].starts_with("step  1/12  loss 5.5")) << "ln 256 = 5.545: " << lines[2];
 }
@@ -92,8 +93,7 @@ TEST_F(RunVerb, LearningRateRisesAndFalls) {
 }
 
 TEST_F(RunVerb, TracesAreOfOneSchedule) {
-    const Finished got =
-        run("--steps 2 --predicted " + (folder / "predicted") + " --trace " + (folder / "measured"));
+    const Finished got = run("--steps 2 --predicted " + (folder / "predicted") + " --trace " + (folder / "measured"));
     ASSERT_EQ(got.code, 0) << got.err;
     const Finished shown = run_sluice("show " + (folder / "measured") + " --json");
     ASSERT_EQ(shown.code, 0) << shown.err;
@@ -156,12 +156,10 @@ TEST_F(RunVerb, WhatIsWrongIsOneLine) {
     write_file(folder / "short.txt", [](std::ostream& out) { out << "too little"; });
     write_file(folder / "cut.bin", [](std::ostream& out) { out << std::string(40, 'x'); });
     write_file(folder / "ids.txt", [](std::ostream& out) { out << std::string(1000, '\xff'); });
-    const std::string bf16 =
-        replaced(scenario_text({}), "weights: fp32, gradients", "weights: bf16, gradients");
+    const std::string bf16 = replaced(scenario_text({}), "weights: fp32, gradients", "weights: bf16, gradients");
     write_file(folder / "bf16.yaml", [&](std::ostream& out) { out << bf16; });
-    write_file(folder / "small_vocabulary.yaml", [&](std::ostream& out) {
-        out << replaced(scenario_text({}), "vocabulary: 256", "vocabulary: 128");
-    });
+    write_file(folder / "small_vocabulary.yaml",
+               [&](std::ostream& out) { out << replaced(scenario_text({}), "vocabulary: 256", "vocabulary: 128"); });
     const std::string f = folder.path().string() + "/";
     const struct {
         std::string arguments, says;

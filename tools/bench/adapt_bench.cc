@@ -1,5 +1,6 @@
-// The closed loop with a real throttle: trains a small model, holds copies up so that they just hide, halves that rate in
-// mid-run, and prints step by step what was exposed and what the adaptation did about it. docs/adaptation.md has a run.
+// The closed loop with a real throttle: trains a small model, holds copies up so that they just hide, halves that rate
+// in mid-run, and prints step by step what was exposed and what the adaptation did about it. docs/adaptation.md has a
+// run.
 //
 //   adapt_bench DATA [GPU_MEMORY_MIB]
 #include <fmt/format.h>
@@ -86,9 +87,10 @@ void limit(TrainingRun& run, double rate) {
 void steps(TrainingRun& run, Adaptation& adaptation, std::int64_t count) {
     for (std::int64_t k = 0; k < count && !run.done(); ++k) {
         const StepRecord r = run.step();
-        fmt::print("step {:>2}  {:>8}  exposed copies {:5.1f}%  offloaded {:>8}  recomputed layers {:>2}  loss {:.6f}\n",
-                   r.report.step, format(r.report.time), 100 * r.worst_exposed_copies,
-                   format(summarize_step(run.trace()).offloaded), recomputed(run.planned().plan), r.report.loss);
+        fmt::print(
+            "step {:>2}  {:>8}  exposed copies {:5.1f}%  offloaded {:>8}  recomputed layers {:>2}  loss {:.6f}\n",
+            r.report.step, format(r.report.time), 100 * r.worst_exposed_copies,
+            format(summarize_step(run.trace()).offloaded), recomputed(run.planned().plan), r.report.loss);
         const Adaptation::Decision decision = adaptation.after_step(run, r);
         for (const std::string& advice : decision.advice) fmt::print("         {}\n", advice);
         if (!decision.reason.empty()) fmt::print("         {}\n", decision.reason);
@@ -105,7 +107,9 @@ int bench(const char* data, std::int64_t memory_mib) {
     const double hiding = kMargin * least_hiding_rate(scenario, rates.compute, 4e9);
     const Scenario before = with_rates(scenario, {BytesPerSecond{hiding}, BytesPerSecond{hiding}, rates.compute});
     PlannedRun first = planned(before), unchanged = first;
-    const auto half = [&](const Scenario& s) { return with_rates(s, {BytesPerSecond{hiding / 2}, BytesPerSecond{hiding / 2}, 1}); };
+    const auto half = [&](const Scenario& s) {
+        return with_rates(s, {BytesPerSecond{hiding / 2}, BytesPerSecond{hiding / 2}, 1});
+    };
     unchanged.scenario = half(before);
     fmt::print("compute {:.2f} times the calibration's; copies held up to {}, which is {} times what just hides\n",
                rates.compute, format(BytesPerSecond{hiding}), kMargin);

@@ -83,16 +83,16 @@ Adaptation::Decision Adaptation::solve(const PlannedRun& now, const StepFacts& f
     std::optional<PlannedRun> after = plan_run(with_rates(now.scenario, rates), refused);
     // Time left is for copies in place of recomputation, not the other way round.
     const bool wanted = after && (by_exposure || recomputed(after->plan) < recomputed(now.plan));
-    const bool faster =
-        wanted && !same_placement(after->plan, now.plan) &&
-        after->estimate * (1 + kLeastGain) < estimate_step(now.folded, after->scenario).step;
+    const bool faster = wanted && !same_placement(after->plan, now.plan) &&
+                        after->estimate * (1 + kLeastGain) < estimate_step(now.folded, after->scenario).step;
     if (!faster) {
         fruitless_ = std::min<std::int64_t>(fruitless_ + 1, 10);
         quiet_until_ = facts.step + (static_cast<std::int64_t>(patience_) << fruitless_);
         if (by_exposure && !std::exchange(said_exposed_, true))
             decision.advice.push_back(fmt::format(
                 "exposed copies {:.1f}% of the step on one rank, and no other placement of this plan is faster by more "
-                "than {:.1f}% with the measured rates ({}): another n, pp, sp or partition may be; put these rates into "
+                "than {:.1f}% with the measured rates ({}): another n, pp, sp or partition may be; put these rates "
+                "into "
                 "the cluster file and run sluice plan",
                 100 * facts.exposed, 100 * kLeastGain, copies_text(rates)));
         return decision;
@@ -121,8 +121,8 @@ void Adaptation::advise_on_rates(std::vector<std::string>& advice) {
     if (!out && !in && !compute) return;
     StepRates rates = median_rates(window_);
     rates.compute *= compute_;
-    std::string text = fmt::format("rates are others than planned for, by more than {} times, for {} steps:", kRateChange,
-                                   patience_);
+    std::string text =
+        fmt::format("rates are others than planned for, by more than {} times, for {} steps:", kRateChange, patience_);
     if (out) text += fmt::format(" copies out {}, planned {};", format(rates.out), format(planned_for_.out));
     if (in) text += fmt::format(" copies in {}, planned {};", format(rates.in), format(planned_for_.in));
     if (compute)

@@ -23,8 +23,8 @@ namespace sluice {
 
 inline constexpr double kExposedLimit = 0.02;  // share of the step
 inline constexpr double kIdleLimit = 0.005;    // below this, copies have time left
-inline constexpr double kLeastGain = 0.005;    // of the step; less is not worth another plan, and would swing to and fro
-inline constexpr double kRateChange = 1.5;     // either way
+inline constexpr double kLeastGain = 0.005;  // of the step; less is not worth another plan, and would swing to and fro
+inline constexpr double kRateChange = 1.5;   // either way
 
 struct StepFacts {
     std::int64_t step = 0;
@@ -54,12 +54,12 @@ private:
     void advise_on_cores(const StepFacts& facts, std::vector<std::string>& advice);
 
     std::size_t patience_;
-    std::vector<StepRates> window_;         // of the last steps, at most `patience`
-    std::size_t exposed_ = 0, idle_ = 0;    // steps in a row
-    std::int64_t quiet_until_ = 0;          // step: after a fruitless attempt
-    std::int64_t fruitless_ = 0;            // in a row
-    StepRates planned_for_;                 // copies of the cluster, compute 1; after advice what it was about
-    double compute_ = 1;                    // of the plan that runs, by the calibration of the first one
+    std::vector<StepRates> window_;       // of the last steps, at most `patience`
+    std::size_t exposed_ = 0, idle_ = 0;  // steps in a row
+    std::int64_t quiet_until_ = 0;        // step: after a fruitless attempt
+    std::int64_t fruitless_ = 0;          // in a row
+    StepRates planned_for_;               // copies of the cluster, compute 1; after advice what it was about
+    double compute_ = 1;                  // of the plan that runs, by the calibration of the first one
     bool said_exposed_ = false;
     std::optional<std::int64_t> cores_;
 };

@@ -6,8 +6,8 @@
 
 namespace sluice {
 
-// A replay, with the provenance of what runs, so that `sluice compare` joins it with the measured trace. Forks: not while
-// a run has threads.
+// A replay, with the provenance of what runs, so that `sluice compare` joins it with the measured trace. Forks: not
+// while a run has threads.
 Trace predicted_trace(const PlannedRun&);
 
 }  // namespace sluice

@@ -28,8 +28,8 @@ std::int64_t read_count(const std::string& text, const char* flag, std::int64_t 
     const char* end = text.data() + text.size();
     const auto [at, error] = std::from_chars(text.data(), end, value);
     if (error != std::errc{} || at != end || value < least || value > 1'000'000'000)
-        throw InputError(fmt::format("sluice run: {}: got '{}', expected a whole number from {} to 1000000000", flag,
-                                     text, least));
+        throw InputError(
+            fmt::format("sluice run: {}: got '{}', expected a whole number from {} to 1000000000", flag, text, least));
     return value;
 }
 
@@ -43,14 +43,16 @@ void refuse(const Words& words, const RunRequest& request) {
     if (words.device != "cpu")
         throw InputError(
             fmt::format("sluice run: --device: got '{}', expected cpu: no other backend is built", words.device));
-    if (words.data.empty()) throw InputError("sluice run: --data is missing, expected a text or token file to train on");
+    if (words.data.empty())
+        throw InputError("sluice run: --data is missing, expected a text or token file to train on");
     if (words.steps.empty()) throw InputError("sluice run: --steps is missing, expected how many steps to train");
     if (words.checkpoints.empty() && request.options.resume)
         throw InputError("sluice run: --resume needs --checkpoint DIR");
     if (words.checkpoints.empty() && !words.every.empty())
         throw InputError("sluice run: --every needs --checkpoint DIR");
     for (const std::string* path : {&request.trace, &request.predicted}) {
-        if (*path == "-") throw InputError("sluice run: the lines of the steps go to stdout, expected a file for a trace");
+        if (*path == "-")
+            throw InputError("sluice run: the lines of the steps go to stdout, expected a file for a trace");
         if (!path->empty()) require_writable(*path);
     }
 }
@@ -75,7 +77,8 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
     Words words;
     const Usage usage{
         "run",
-        "Plans a scenario and trains it for real on this machine: every rank is a thread with memory of its own, every\n"
+        "Plans a scenario and trains it for real on this machine: every rank is a thread with memory of its own, "
+        "every\n"
         "copy to the host a real copy. Prints a line per step.",
         "SCENARIO",
         &request.scenario,

@@ -5,15 +5,15 @@
 #include <optional>
 #include <string>
 
-#include "tools/sluice/verbs.h"
 #include "tools/sluice/training_run.h"
+#include "tools/sluice/verbs.h"
 
 namespace sluice {
 
 struct RunRequest {
     std::string scenario;
     TrainingOptions options;
-    std::int64_t patience = 0;  // of --adapt; 0: none
+    std::int64_t patience = 0;          // of --adapt; 0: none
     std::string log, trace, predicted;  // paths; empty: none
     bool json = false;
 };

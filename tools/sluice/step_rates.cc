@@ -71,8 +71,7 @@ Scenario with_rates(Scenario s, const StepRates& rates) {
     pcie.duplex = std::max(pcie.duplex, pcie.d2h + pcie.h2d);
     HostMemory& host = s.cluster.host;
     host.numa = NumaPlacement::kLocal;
-    host.bandwidth =
-        std::max(host.bandwidth, (pcie.d2h + pcie.h2d) * static_cast<double>(s.cluster.gpus_per_node));
+    host.bandwidth = std::max(host.bandwidth, (pcie.d2h + pcie.h2d) * static_cast<double>(s.cluster.gpus_per_node));
     return s;
 }
 

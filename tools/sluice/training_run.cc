@@ -70,9 +70,10 @@ std::vector<float> floats_of(const TensorView& tensor, std::size_t count) {
 TrainingOptions with_own_folder(TrainingOptions options) {
     if (options.resume || options.checkpoints.empty()) return options;
     if (const std::vector<std::int64_t> steps = checkpoint_steps(options.checkpoints); !steps.empty())
-        throw InputError(fmt::format("{}: has checkpoints up to step {} of an earlier run, expected a folder without, or "
-                                     "--resume",
-                                     options.checkpoints.string(), steps.front()));
+        throw InputError(
+            fmt::format("{}: has checkpoints up to step {} of an earlier run, expected a folder without, or "
+                        "--resume",
+                        options.checkpoints.string(), steps.front()));
     return options;
 }
 

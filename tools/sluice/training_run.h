@@ -38,21 +38,21 @@ struct StepRecord {
     StepReport report;
     float learning_rate = 0;
     double tokens_per_second = 0;
-    double exposed_copies = 0;          // share of the step, mean over ranks: compute lanes idle for copies
-    double worst_exposed_copies = 0;    // the same of the rank with most
-    double of_floor = 0;                // what the compute of the busiest rank takes by the calibration / the step
+    double exposed_copies = 0;        // share of the step, mean over ranks: compute lanes idle for copies
+    double worst_exposed_copies = 0;  // the same of the rank with most
+    double of_floor = 0;              // what the compute of the busiest rank takes by the calibration / the step
     Session::MemoryUse memory;
-    Bytes device_peak{}, host_peak{};   // live bytes, of the fullest rank and of all pinned memory
+    Bytes device_peak{}, host_peak{};  // live bytes, of the fullest rank and of all pinned memory
 };
 
 // What a scenario runs as: every choice made, layer by layer, with its prediction.
 struct PlannedRun {
     Scenario scenario;
     Plan plan;
-    FoldedStep folded;    // a rank per stage, placed
-    Schedule schedule;    // all ranks
-    Seconds floor{};      // compute of the busiest rank, by the calibration
-    Seconds estimate{};   // the step by the cost model
+    FoldedStep folded;   // a rank per stage, placed
+    Schedule schedule;   // all ranks
+    Seconds floor{};     // compute of the busiest rank, by the calibration
+    Seconds estimate{};  // the step by the cost model
 };
 
 // The reasons of a scenario that does not fit are in `refused`.
@@ -72,8 +72,8 @@ public:
     // Of the last step, with provenance.
     Trace trace() const;
 
-    // Continues with another schedule of the same scenario's model and length: weights, state, data position and limits of
-    // copies go on.
+    // Continues with another schedule of the same scenario's model and length: weights, state, data position and limits
+    // of copies go on.
     void replace(PlannedRun planned);
 
     // From the next step on, on every rank. Stays when the plan is replaced.
