@@ -161,6 +161,8 @@ TEST_F(RunVerb, WhatIsWrongIsOneLine) {
     write_file(folder / "small_vocabulary.yaml",
                [&](std::ostream& out) { out << replaced(scenario_text({}), "vocabulary: 256", "vocabulary: 128"); });
     const std::string f = folder.path().string() + "/";
+    const std::string kNeedsFp32 =
+        "this schedule cannot be run on the CPU: got bf16, expected precision fp32 throughout";
     const struct {
         std::string arguments, says;
         int code = 2;
@@ -171,8 +173,7 @@ TEST_F(RunVerb, WhatIsWrongIsOneLine) {
         {scenario + " --data " + f + "cut.bin --steps 1", "cut.bin"},
         {f + "small_vocabulary.yaml --data " + f + "ids.txt --steps 1",
          f + "ids.txt: text is one token per byte and needs a vocabulary of 256 or more, got 128"},
-        {f + "bf16.yaml --data README.md --steps 1",
-         "this schedule cannot be run on the CPU: got bf16, expected precision fp32 throughout"},
+        {f + "bf16.yaml --data README.md --steps 1", kNeedsFp32},
         {scenario + " --data README.md --steps 1 --log " + f + "nowhere/log",
          f + "nowhere/log: cannot be opened to append", 3},
         {scenario + " --data README.md --steps 1 --trace " + f + "nowhere/trace", "nowhere", 3},
@@ -183,6 +184,9 @@ TEST_F(RunVerb, WhatIsWrongIsOneLine) {
         EXPECT_NE(got.err.find(c.says), std::string::npos) << c.arguments << "\n" << got.err;
         EXPECT_EQ(lines_of(got.err).size(), 1U) << got.err;
         EXPECT_EQ(got.out.find("step 1/"), std::string::npos);
+        if (c.code == 2 && c.says != kNeedsFp32) {
+            EXPECT_EQ(got.out, "") << "before anything is told";
+        }
     }
 }
 

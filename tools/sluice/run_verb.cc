@@ -124,6 +124,7 @@ int run_verb(const Arguments& arguments) {
     const Scenario scenario = read_scenario(request->scenario);
     std::optional<PlannedRun> planned = plan_run(scenario, refused);
     if (!planned) return print_refusal(scenario, refused, request->json);
+    expect_usable(request->options, planned->scenario);
     print_prediction(*planned, *request);
 
     std::optional<PlannedRun> adapted;

@@ -66,15 +66,17 @@ std::vector<float> floats_of(const TensorView& tensor, std::size_t count) {
     return values;
 }
 
+SequenceStream open_stream(const TrainingOptions& options, const Scenario& s) {
+    return {open_tokens(options.data, s.model.vocabulary), {s.sequence, options.shuffle_seed}};
+}
+
 // A run that starts anew among another one's checkpoints would, once resumed, go on from the other's.
-TrainingOptions with_own_folder(TrainingOptions options) {
-    if (options.resume || options.checkpoints.empty()) return options;
+void expect_own_folder(const TrainingOptions& options) {
+    if (options.resume || options.checkpoints.empty()) return;
     if (const std::vector<std::int64_t> steps = checkpoint_steps(options.checkpoints); !steps.empty())
         throw InputError(
-            fmt::format("{}: has checkpoints up to step {} of an earlier run, expected a folder without, or "
-                        "--resume",
+            fmt::format("{}: has checkpoints up to step {} of an earlier run, expected a folder without, or --resume",
                         options.checkpoints.string(), steps.front()));
-    return options;
 }
 
 }  // namespace
@@ -96,6 +98,11 @@ std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& 
                       step.estimate};
 }
 
+void expect_usable(const TrainingOptions& options, const Scenario& scenario) {
+    expect_own_folder(options);
+    open_stream(options, scenario);
+}
+
 struct TrainingRun::State {
     PlannedRun planned;
     TrainingOptions options;
@@ -107,8 +114,8 @@ struct TrainingRun::State {
     State(PlannedRun planned_in, TrainingOptions options_in)
         : planned(std::move(planned_in)),
           options(std::move(options_in)),
-          stream(open_tokens(options.data, planned.scenario.model.vocabulary),
-                 {planned.scenario.sequence, options.shuffle_seed}) {
+          stream(open_stream(options, planned.scenario)) {
+        expect_own_folder(options);
         open_session();
     }
 
@@ -169,7 +176,7 @@ struct TrainingRun::State {
 };
 
 TrainingRun::TrainingRun(PlannedRun planned, TrainingOptions options, std::vector<std::string>& notes)
-    : state_(std::make_unique<State>(std::move(planned), with_own_folder(std::move(options)))) {
+    : state_(std::make_unique<State>(std::move(planned), std::move(options))) {
     State& s = *state_;
     s.session->initialise(s.options.seed);
     if (!s.options.resume) return;

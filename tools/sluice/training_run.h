@@ -58,6 +58,9 @@ struct PlannedRun {
 // The reasons of a scenario that does not fit are in `refused`.
 std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& refused);
 
+// Throws what TrainingRun's constructor would throw for the options' data and folder, before memory is mapped.
+void expect_usable(const TrainingOptions&, const Scenario&);
+
 class TrainingRun {
 public:
     // Opens the data, maps memory, initialises weights or reads the newest whole checkpoint. `notes`: lines that a user
