@@ -83,8 +83,9 @@ TEST(Adaptation, TimeLeftForCopiesIsUsed) {
     const PlannedRun before = planned(scenario_at(kSlow));
     ASSERT_GT(recomputed(before), 0);
     Adaptation adaptation(2, before.scenario);
-    EXPECT_FALSE(adaptation.decide(before, facts(1, 0, kFast)).plan);
-    const Adaptation::Decision decision = adaptation.decide(before, facts(2, 0, kFast));
+    EXPECT_FALSE(adaptation.decide(before, facts(1, 0, kFast)).plan) << "the first step counts nowhere";
+    EXPECT_FALSE(adaptation.decide(before, facts(2, 0, kFast)).plan);
+    const Adaptation::Decision decision = adaptation.decide(before, facts(3, 0, kFast));
     ASSERT_TRUE(decision.plan);
     EXPECT_EQ(recomputed(*decision.plan), 0);
     EXPECT_NE(decision.reason.find("time left for copies"), std::string::npos) << decision.reason;
@@ -114,7 +115,7 @@ TEST(Adaptation, NoPlanComesOfThePlanThatRuns) {
             EXPECT_NE(advice.find("run sluice plan"), std::string::npos) << advice;
         }
     }
-    EXPECT_EQ(advised, (std::vector<std::int64_t>{2})) << "said once";
+    EXPECT_EQ(advised, (std::vector<std::int64_t>{3})) << "said once";
 }
 
 TEST(Adaptation, OtherRatesAskForAnotherPlanOnce) {
@@ -135,13 +136,15 @@ TEST(Adaptation, OtherRatesAskForAnotherPlanOnce) {
         "rates are others than planned for, by more than 1.5 times, for 2 steps: copies out 250 MB/s, planned 500 "
         "MB/s; copies in 250 MB/s, planned 500 MB/s; sluice plan with these rates (cluster: pcie; calibration: "
         "sluice fit) may choose another n, pp, sp or partition");
-    for (std::int64_t step = 7; step <= 20; ++step) EXPECT_TRUE(advice(step, kSlow, 1).empty()) << step;
-    advice(21, kSlow, 2);
+    for (std::int64_t step = 7; step <= 20; ++step) EXPECT_TRUE(advice(step, kSlow, step < 12 ? 1 : 2).empty()) << step;
+    EXPECT_TRUE(advice(21, kSlow, 2).empty()) << "quiet for a while";
     const std::vector<std::string> compute = advice(22, kSlow, 2);
     ASSERT_EQ(compute.size(), 1U);
     EXPECT_NE(compute[0].find("compute takes 2.00 times the calibration's time, planned 1.00;"), std::string::npos)
         << compute[0];
     EXPECT_EQ(compute[0].find("copies"), std::string::npos);
+    for (std::int64_t step = 23; step <= 80; ++step)
+        EXPECT_TRUE(advice(step, 4 * kFast, 2).empty()) << "nothing is recomputed that faster copies would spare";
 }
 
 TEST(Adaptation, OtherCoresAskForAnotherPlan) {

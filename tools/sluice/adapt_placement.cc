@@ -60,14 +60,15 @@ Adaptation::Adaptation(std::int64_t patience, const Scenario& planned)
 }
 
 Adaptation::Decision Adaptation::decide(const PlannedRun& now, const StepFacts& facts) {
+    std::vector<std::string> advice;
+    advise_on_cores(facts, advice);
+    if (std::exchange(cold_, false)) return {{}, {}, advice};
     window_.push_back(facts.rates);
     if (window_.size() > patience_) window_.erase(window_.begin());
     exposed_ = facts.exposed > kExposedLimit ? exposed_ + 1 : 0;
     idle_ = facts.exposed < kIdleLimit && recomputed(now.plan) > 0 ? idle_ + 1 : 0;
 
-    std::vector<std::string> advice;
-    advise_on_cores(facts, advice);
-    if (window_.size() == patience_) advise_on_rates(advice);
+    if (window_.size() == patience_ && facts.step >= rates_quiet_until_) advise_on_rates(now, facts, advice);
     Decision decision;
     const bool by_exposure = exposed_ >= patience_;
     if ((by_exposure || idle_ >= patience_) && facts.step >= quiet_until_) decision = solve(now, facts, by_exposure);
@@ -108,14 +109,19 @@ Adaptation::Decision Adaptation::solve(const PlannedRun& now, const StepFacts& f
     decision.plan = std::move(after);
     if (rates.compute > 0) compute_ *= rates.compute;
     window_.clear();
+    cold_ = true;
     fruitless_ = 0, said_exposed_ = false;
     return decision;
 }
 
-void Adaptation::advise_on_rates(std::vector<std::string>& advice) {
+void Adaptation::advise_on_rates(const PlannedRun& now, const StepFacts& facts, std::vector<std::string>& advice) {
     const auto in_all_steps = [&](const auto& changed) { return std::all_of(window_.begin(), window_.end(), changed); };
-    const bool out = in_all_steps([&](const StepRates& r) { return has_changed(planned_for_.out.value, r.out.value); });
-    const bool in = in_all_steps([&](const StepRates& r) { return has_changed(planned_for_.in.value, r.in.value); });
+    // Faster copies help where layers are recomputed for want of them.
+    const auto copies_changed = [&](BytesPerSecond before, BytesPerSecond rate) {
+        return has_changed(before.value, rate.value) && (rate < before || recomputed(now.plan) > 0);
+    };
+    const bool out = in_all_steps([&](const StepRates& r) { return copies_changed(planned_for_.out, r.out); });
+    const bool in = in_all_steps([&](const StepRates& r) { return copies_changed(planned_for_.in, r.in); });
     const bool compute =
         in_all_steps([&](const StepRates& r) { return has_changed(planned_for_.compute, r.compute * compute_); });
     if (!out && !in && !compute) return;
@@ -134,6 +140,8 @@ void Adaptation::advise_on_rates(std::vector<std::string>& advice) {
     if (out) planned_for_.out = rates.out;
     if (in) planned_for_.in = rates.in;
     if (compute) planned_for_.compute = rates.compute;
+    rates_said_ = std::min<std::int64_t>(rates_said_ + 1, 20);
+    rates_quiet_until_ = facts.step + (static_cast<std::int64_t>(patience_) << (rates_said_ + 2));
 }
 
 void Adaptation::advise_on_cores(const StepFacts& facts, std::vector<std::string>& advice) {

@@ -7,7 +7,8 @@
 // over between two steps. Placement changes no bit of the mathematics: losses go on as they would have.
 //
 // What placement cannot mend is said, once, as advice to plan again: rates or cores that have become others than the
-// plan was made for by more than kRateChange, and copies that stay exposed whatever the placement.
+// plan was made for by more than kRateChange, and copies that stay exposed whatever the placement. Rates are spoken of
+// again only after a while that doubles. The first step of a session, which touches its memory first, counts nowhere.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +51,7 @@ public:
 
 private:
     Decision solve(const PlannedRun& now, const StepFacts& facts, bool by_exposure);
-    void advise_on_rates(std::vector<std::string>& advice);
+    void advise_on_rates(const PlannedRun& now, const StepFacts& facts, std::vector<std::string>& advice);
     void advise_on_cores(const StepFacts& facts, std::vector<std::string>& advice);
 
     std::size_t patience_;
@@ -60,6 +61,8 @@ private:
     std::int64_t fruitless_ = 0;          // in a row
     StepRates planned_for_;               // copies of the cluster, compute 1; after advice what it was about
     double compute_ = 1;                  // of the plan that runs, by the calibration of the first one
+    std::int64_t rates_quiet_until_ = 0, rates_said_ = 0;  // step; times that rates were advised on
+    bool cold_ = true;                                     // the next step is the first of its memory
     bool said_exposed_ = false;
     std::optional<std::int64_t> cores_;
 };
