@@ -142,6 +142,28 @@ TEST(SessionMemory, ArenasAreCloseToWhatLives) {
 #endif
 }
 
+// What sequence parallelism keeps of a layer's two gathered inputs: all rows, or the rank's own and gathered again. The
+// inventory says 2 F (1 - 1/t) per layer, F the bytes of all rows; arenas really mapped differ by that, layer for
+// layer.
+TEST(SessionMemory, SavingShardsFreesWhatTheInventorySays) {
+    const auto arena = [](std::int64_t layers, SavedInputs saved) {
+        Architecture model = tiny_architecture(Style::kLlama);
+        model.layers = layers, model.hidden = 64, model.head_dim = 16, model.ffn = 96;
+        Scenario s = training_scenario(model, 512, 2, 2, 1);
+        s.policy.saved_inputs = saved;
+        Session session(s, lowered_schedule(s));
+        session.initialise(1);
+        session.step(random_tokens(s, 1), {});
+        return Bytes{static_cast<std::int64_t>(session.arenas().front().arena(Space::kDevice).size())};
+    };
+    const Bytes rows = 4_B * (512 * 64);
+    const auto saved = [&](std::int64_t layers) {
+        return arena(layers, SavedInputs::kGathered) - arena(layers, SavedInputs::kShard);
+    };
+    const Bytes two = saved(2), six = saved(6);
+    EXPECT_EQ(six - two, rows * 4) << "2 F (1 - 1/2) for each of four layers";
+}
+
 // ---- Learning
 
 std::vector<double> losses_on_text(const Scenario& s, int steps) {
