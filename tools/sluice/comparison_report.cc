@@ -19,7 +19,8 @@ constexpr std::size_t kMostRows = 16;  // of stages, subsequences and pools, the
 
 std::string signed_time(Seconds t) {
     if (std::abs(t.value) < 0.5e-9) t = Seconds{0};  // what rounding leaves
-    return t.value < 0 ? "-" + format(Seconds{-t.value}) : (t.value > 0 ? "+" : "") + format(t);
+    if (t.value < 0) return fmt::format("-{}", format(Seconds{-t.value}));
+    return fmt::format("{}{}", t.value > 0 ? "+" : "", format(t));
 }
 
 std::string signed_percent(double ratio) { return std::isfinite(ratio) ? fmt::format("{:+.1f}%", 100 * ratio) : "-"; }
