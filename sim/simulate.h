@@ -33,4 +33,9 @@ struct Simulation {
 Simulation simulate(const Schedule& schedule, const Cluster& cluster, const Calibration& calibration,
                     const SimulateOptions& options = {});
 
+// The length of the step alone, replayed in this very process: once per process, and simulate() cannot be called in it
+// afterwards. For children that are forked to replay one schedule; it spares them another fork and its copied pages.
+// Requires, beyond what simulate() does: the schedule runs to its end (InternalError otherwise).
+Seconds replay_here(const Schedule& schedule, const Cluster& cluster, const Calibration& calibration);
+
 }  // namespace sluice

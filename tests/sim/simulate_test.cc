@@ -8,8 +8,10 @@
 #include <sstream>
 #include <string>
 
+#include "base/error.h"
 #include "base/fingerprint.h"
 #include "schedule/schedule_text.h"
+#include "sim/child_process.h"
 #include "tests/sim/round_machine.h"
 #include "tests/support/golden_file.h"
 #include "tests/support/schedule_builder.h"
@@ -46,6 +48,24 @@ TEST(Simulate, StepWithoutEvents) {
     EXPECT_GT(bare.step, Seconds{0});
     EXPECT_EQ(bare.step, whole.step);
     EXPECT_TRUE(bare.events.empty());
+}
+
+TEST(Simulate, ReplayHereTakesAsLong) {
+    const RoundMachine machine = round_machine();
+    const SharedMemory memory(sizeof(Seconds));
+    auto* step = static_cast<Seconds*>(memory.data());
+    run_in_child(
+        "replay", [&] { *step = replay_here(multiplexed(), machine.cluster, machine.calibration); }, {});
+    EXPECT_EQ(*step, simulate(multiplexed(), machine.cluster, machine.calibration).trace.step);
+}
+
+TEST(Simulate, ReplayHereRefusesWhatIsStuck) {
+    const RoundMachine machine = round_machine();
+    Schedule schedule = multiplexed();
+    schedule.ops.front().after = {schedule.ops.front().id};
+    EXPECT_THROW(run_in_child(
+                     "replay", [&] { replay_here(schedule, machine.cluster, machine.calibration); }, {}),
+                 InternalError);
 }
 
 TEST(Simulate, SameInputsSameBytes) { EXPECT_EQ(trace_bytes(), trace_bytes()); }

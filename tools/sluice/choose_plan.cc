@@ -69,7 +69,7 @@ void replay_finalists(std::vector<ReplayedCandidate>& candidates) {
                 const Candidate& candidate = candidates[k].candidate;
                 // Never given back: the process ends first, and giving back its ops takes as long as making them.
                 const auto* schedule = new Schedule(schedule_to_replay(*candidate.planned, candidate.scenario));
-                replayed[k] = replayed_step(*schedule, candidate.scenario);
+                replayed[k] = replay_here(*schedule, candidate.scenario.cluster, candidate.scenario.calibration);
             });
     }
     run_in_children("replay of the finalists", replays, 0);
