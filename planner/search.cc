@@ -186,8 +186,10 @@ public:
     explicit Best(std::size_t finalists) : finalists_(finalists) {}
 
     void add(const Outcome& outcome) {
-        if (!outcome.refusal.empty()) return;
-        times_.insert(std::ranges::upper_bound(times_, outcome.estimate), outcome.estimate);
+        if (outcome.refusal.empty()) add(outcome.estimate);
+    }
+    void add(Seconds estimate) {
+        times_.insert(std::ranges::upper_bound(times_, estimate), estimate);
         if (times_.size() > finalists_) times_.pop_back();
     }
     // Can no step of this bound come among them?
@@ -205,12 +207,12 @@ public:
     Placements(const std::vector<Candidate*>& by_bound, std::size_t finalists)
         : by_bound_(by_bound), finalists_(finalists), outcomes_(by_bound.size()) {}
 
-    // Is the k-th to be placed? No, where those before it exclude it. Waits while something fits and those that are
-    // being placed may become the finalists: to place one more would probably be in vain, and keep everyone waiting.
+    // Is the k-th to be placed? No, where those before it exclude it. Waits while those that are being placed can be
+    // expected to exclude it: to place it would probably be in vain, and keep everyone waiting.
     bool wanted(std::size_t k) {
         std::unique_lock lock(mutex_);
         const auto excluded = [&] { return failed_ || known_before(k).excludes(by_bound_[k]->bound); };
-        ended_.wait(lock, [&] { return excluded() || !may_be_in_vain(k); });
+        ended_.wait(lock, [&] { return excluded() || !expected_before(k).excludes(by_bound_[k]->bound); });
         return !excluded();
     }
 
@@ -242,14 +244,19 @@ private:
         return best;
     }
 
-    // Those before the k-th that are not done are being placed, or wait themselves.
-    bool may_be_in_vain(std::size_t k) const {
-        std::size_t fit = 0, running = 0;
+    // With those that are being placed, or wait themselves, expected to exceed their bounds by as little as any that
+    // fits does. Nothing is expected of them before one fits.
+    Best expected_before(std::size_t k) const {
+        Best best = known_before(k);
+        double excess = 0;  // estimate over bound
         for (std::size_t j = 0; j < k; ++j) {
-            fit += outcomes_[j].done && outcomes_[j].refusal.empty() ? 1 : 0;
-            running += outcomes_[j].done ? 0 : 1;
+            if (!outcomes_[j].done || !outcomes_[j].refusal.empty()) continue;
+            const double of_this = outcomes_[j].estimate / by_bound_[j]->bound;
+            excess = excess == 0 ? of_this : std::min(excess, of_this);
         }
-        return fit > 0 && running > 0 && fit + running >= finalists_;
+        for (std::size_t j = 0; j < k && excess > 0; ++j)
+            if (!outcomes_[j].done) best.add(by_bound_[j]->bound * excess);
+        return best;
     }
 
     const std::vector<Candidate*>& by_bound_;
