@@ -50,7 +50,10 @@ TEST(Offload65B, AmountsAreAsEqualAsTheWindowsAllowAndHidden) {
             for (std::size_t i = 0; i + 2 < stage.offloaded.size(); ++i) {
                 const Bytes cap = std::min(stage.activation[i], stage.window[i]);
                 EXPECT_LE(stage.offloaded[i], cap);
-                EXPECT_GE(stage.offloaded[i] + 64_KiB, std::min(level, cap)) << i;
+                // Layer by layer whole tensors are moved, of this and of the highest: each up to a row of hidden values per
+                // token, a fourteenth of the layer's activations, more than was decided.
+                const Bytes whole = granularity == Granularity::kLayer ? Bytes{stage.activation[i].value / 7} : 0_B;
+                EXPECT_GE(stage.offloaded[i] + 64_KiB + whole, std::min(level, cap)) << i;
             }
         }
         const StepSummary summary = replay(s, lowered);
