@@ -101,9 +101,8 @@ std::optional<PlannedRun> train(TrainingRun& run, const RunRequest& request) {
     if (request.patience > 0) adaptation.emplace(request.patience, run.planned().scenario);
     bool replaced = false, stepped = false;
     while (!run.done()) {
-        const StepRecord record = run.step();
+        const StepRecord record = run.step([&](const StepRecord& ended) { story.step(ended); });
         stepped = true;
-        story.step(record);
         if (!adaptation || run.done()) continue;
         const Adaptation::Decision decision = adaptation->after_step(run, record);
         for (const std::string& advice : decision.advice) story.event(record, "advice", advice);

@@ -200,7 +200,7 @@ bool TrainingRun::done() const { return state_->session->steps() >= state_->opti
 const PlannedRun& TrainingRun::planned() const { return state_->planned; }
 Session& TrainingRun::session() { return *state_->session; }
 
-StepRecord TrainingRun::step() {
+StepRecord TrainingRun::step(const std::function<void(const StepRecord&)>& tell) {
     State& s = *state_;
     StepSettings settings;
     settings.clip = s.options.clip;
@@ -220,6 +220,7 @@ StepRecord TrainingRun::step() {
     record.memory = s.session->memory();
     if (const PoolPeak* peak = summary.fullest_device()) record.device_peak = peak->live;
     for (const PoolPeak& peak : summary.host_peaks) record.host_peak += peak.live;
+    if (tell) tell(record);
     if (s.checkpoint_due()) s.write();
     return record;
 }

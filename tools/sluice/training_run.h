@@ -71,7 +71,8 @@ public:
 
     bool done() const;
     // Runs the next step; writes a checkpoint when one is due.
-    StepRecord step();
+    // `tell`, if not empty, is called before the checkpoint is written: a step that a checkpoint has is never untold.
+    StepRecord step(const std::function<void(const StepRecord&)>& tell = {});
     // Of the last step, with provenance.
     Trace trace() const;
 
