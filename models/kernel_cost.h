@@ -3,17 +3,11 @@
 
 #include "base/units.h"
 #include "scenarios/calibration.h"
+#include "schedule/flops.h"
 #include "schedule/op_class.h"
 #include "schedule/schedule.h"
 
 namespace sluice {
-
-// FLOPs of one call, a multiply-add counting 2; pointwise kernels count 0.
-// Attention counts unmasked pairs only: with prefix p = keys - queries, a causal call has q p + q (q + 1) / 2 pairs;
-// forward 4 d FLOPs per pair and head, backward 10 d (five products; FlashAttention-2 section 4 counts 2.5x too).
-Flops flops(const Gemm&);
-Flops flops(const Attention&);
-Flops flops(const KernelShape&);
 
 // One kernel, `count` calls back to back, each followed by the calibration's launch gap.
 // Attention rates are looked up by (queries, keys) and where the calibration has it head_dim, GEMM rates by (m n k)^(1/3)

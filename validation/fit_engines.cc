@@ -12,6 +12,7 @@
 
 #include "base/format_units.h"
 #include "schedule/op_matches.h"
+#include "schedule/ring.h"
 #include "traces/find_event.h"
 #include "validation/correct_rates.h"
 #include "validation/rate_lookup.h"
@@ -79,27 +80,6 @@ bool inside_a_node(const Schedule& schedule, const std::vector<Rank>& members) {
     return std::all_of(members.begin(), members.end(), [&](Rank rank) {
         return schedule.ranks[index(rank)].host == schedule.ranks[index(members.front())].host;
     });
-}
-
-// As nccl-tests has it (models/collective_cost.h).
-double ring_fraction(CollectiveKind kind, std::size_t members) {
-    const double share = static_cast<double>(members - 1) / static_cast<double>(members);
-    switch (kind) {
-        case CollectiveKind::kAllGather:
-        case CollectiveKind::kReduceScatter:
-        case CollectiveKind::kAllToAll:
-            return share;
-        case CollectiveKind::kAllReduce:
-            return 2 * share;
-        case CollectiveKind::kBroadcast:
-        case CollectiveKind::kReduce:
-            return 1;
-    }
-    return 1;
-}
-
-double ring_steps(CollectiveKind kind, std::size_t members) {
-    return static_cast<double>((kind == CollectiveKind::kAllReduce ? 2 : 1) * (members - 1));
 }
 
 // Seconds of one call and what it carries, by (kind, members, bytes).
@@ -194,7 +174,7 @@ FittedPart fit_collectives(Calibration& c, std::span<const MeasuredRun> runs, st
     std::vector<RateSample> samples;
     for (const auto& [message, times] : messages(runs)) {
         if (times.size() < least) continue;
-        const double latency = c.collective_step.value * ring_steps(message.kind, message.members);
+        const double latency = c.collective_step.value * static_cast<double>(ring_steps(message.kind, message.members));
         const double time = median(times) - latency;
         if (time <= 0) continue;
         const double carried = ring_fraction(message.kind, message.members) * static_cast<double>(message.bytes.value);

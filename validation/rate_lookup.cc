@@ -4,6 +4,9 @@
 #include <cmath>
 #include <span>
 #include <utility>
+#include <variant>
+
+#include "schedule/flops.h"
 
 namespace sluice {
 namespace {
@@ -63,16 +66,6 @@ RateWeights line_weights(double x, std::size_t count, SizeAt size_at) {
     if (at.weight <= 0) return {{at.low, 1}};
     return {{at.low, 1 - at.weight}, {at.high, at.weight}};
 }
-
-struct WorkOf {
-    double operator()(const Gemm& g) const { return 2 * as_double(g.m) * as_double(g.n) * as_double(g.k); }
-    double operator()(const Attention& a) const {
-        const double queries = as_double(a.queries), keys = as_double(a.keys);
-        const double pairs = a.causal ? queries * (keys - queries) + queries * (queries + 1) / 2 : queries * keys;
-        return (a.pass == Pass::kForward ? 4 : 10) * as_double(a.head_dim) * as_double(a.heads) * pairs;
-    }
-    double operator()(const Pointwise& p) const { return as_double(p.traffic.value); }
-};
 
 }  // namespace
 
@@ -135,6 +128,9 @@ PointwiseKernel pointwise_kernel(PointwiseKind kind) {
     return PointwiseKernel::kOther;
 }
 
-double work_of(const KernelShape& shape) { return std::visit(WorkOf{}, shape); }
+double work_of(const KernelShape& shape) {
+    const auto* pointwise = std::get_if<Pointwise>(&shape);
+    return pointwise != nullptr ? as_double(pointwise->traffic.value) : flops(shape).value;
+}
 
 }  // namespace sluice
