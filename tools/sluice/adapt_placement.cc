@@ -21,20 +21,6 @@ bool same_placement(const Plan& a, const Plan& b) {
     return true;
 }
 
-Bytes moved(const Plan& plan) {
-    Bytes sum{};
-    for (const StagePlan& stage : plan.stages)
-        for (const Bytes x : stage.offloaded) sum += x;
-    return sum;
-}
-
-std::int64_t recomputed(const Plan& plan) {
-    std::int64_t sum = 0;
-    for (const StagePlan& stage : plan.stages)
-        for (const std::int64_t r : stage.recomputed) sum += r;
-    return sum;
-}
-
 // A rate that is not known on one side has not changed.
 bool has_changed(double before, double now) {
     return before > 0 && now > 0 && (now > before * kRateChange || before > now * kRateChange);
@@ -66,7 +52,7 @@ Adaptation::Decision Adaptation::decide(const PlannedRun& now, const StepFacts& 
     window_.push_back(facts.rates);
     if (window_.size() > patience_) window_.erase(window_.begin());
     exposed_ = facts.exposed > kExposedLimit ? exposed_ + 1 : 0;
-    idle_ = facts.exposed < kIdleLimit && recomputed(now.plan) > 0 ? idle_ + 1 : 0;
+    idle_ = facts.exposed < kIdleLimit && recomputed_layers(now.plan) > 0 ? idle_ + 1 : 0;
 
     if (window_.size() == patience_ && facts.step >= rates_quiet_until_) advise_on_rates(now, facts, advice);
     Decision decision;
@@ -83,7 +69,7 @@ Adaptation::Decision Adaptation::solve(const PlannedRun& now, const StepFacts& f
     std::vector<std::string> refused;
     std::optional<PlannedRun> after = plan_run(with_rates(now.scenario, rates), refused);
     // Time left is for copies in place of recomputation, not the other way round.
-    const bool wanted = after && (by_exposure || recomputed(after->plan) < recomputed(now.plan));
+    const bool wanted = after && (by_exposure || recomputed_layers(after->plan) < recomputed_layers(now.plan));
     const bool faster = wanted && !same_placement(after->plan, now.plan) &&
                         after->estimate * (1 + kLeastGain) < estimate_step(now.folded, after->scenario).step;
     if (!faster) {
@@ -104,8 +90,8 @@ Adaptation::Decision Adaptation::solve(const PlannedRun& now, const StepFacts& f
         facts.step,
         by_exposure ? fmt::format("exposed copies, now {:.1f}% of the step on one rank", 100 * facts.exposed)
                     : std::string("time left for copies beside recomputation"),
-        patience_, copies_text(rates), rates.compute * compute_, format(moved(now.plan)), format(moved(after->plan)),
-        recomputed(now.plan), recomputed(after->plan));
+        patience_, copies_text(rates), rates.compute * compute_, format(offloaded_bytes(now.plan)),
+        format(offloaded_bytes(after->plan)), recomputed_layers(now.plan), recomputed_layers(after->plan));
     decision.plan = std::move(after);
     if (rates.compute > 0) compute_ *= rates.compute;
     window_.clear();
@@ -118,7 +104,7 @@ void Adaptation::advise_on_rates(const PlannedRun& now, const StepFacts& facts, 
     const auto in_all_steps = [&](const auto& changed) { return std::all_of(window_.begin(), window_.end(), changed); };
     // Faster copies help where layers are recomputed for want of them.
     const auto copies_changed = [&](BytesPerSecond before, BytesPerSecond rate) {
-        return has_changed(before.value, rate.value) && (rate < before || recomputed(now.plan) > 0);
+        return has_changed(before.value, rate.value) && (rate < before || recomputed_layers(now.plan) > 0);
     };
     const bool out = in_all_steps([&](const StepRates& r) { return copies_changed(planned_for_.out, r.out); });
     const bool in = in_all_steps([&](const StepRates& r) { return copies_changed(planned_for_.in, r.in); });

@@ -22,20 +22,6 @@ Simulation replay(const Lowered& lowered, const Scenario& scenario) {
     return simulation;
 }
 
-Bytes offloaded(const Plan& plan) {
-    Bytes sum{};
-    for (const StagePlan& stage : plan.stages)
-        for (const Bytes bytes : stage.offloaded) sum += bytes;
-    return sum;
-}
-
-std::int64_t recomputed(const Plan& plan) {
-    std::int64_t sum = 0;
-    for (const StagePlan& stage : plan.stages)
-        for (const std::int64_t layers : stage.recomputed) sum += layers;
-    return sum;
-}
-
 std::string choices_text(const Scenario& s) {
     Candidate candidate;
     candidate.scenario = s;
@@ -48,13 +34,14 @@ std::string difference(const Explanation& base, const Scenario& scenario, const 
     const auto add = [&](std::string part) { text += (text.empty() ? "" : "; ") + part; };
     if (choices_text(scenario) != choices_text(base.scenario)) add(choices_text(scenario));
     // per rank of a stage; times its ranks they are comparable between degrees
-    const double before = static_cast<double>(offloaded(base.lowered.plan).value * base.scenario.ranks_of_stage());
-    const double now = static_cast<double>(offloaded(plan).value * scenario.ranks_of_stage());
+    const double before =
+        static_cast<double>(offloaded_bytes(base.lowered.plan).value * base.scenario.ranks_of_stage());
+    const double now = static_cast<double>(offloaded_bytes(plan).value * scenario.ranks_of_stage());
     if (before > 0 && now != before)
         add(fmt::format("offloads {:.1f}% {}", 100 * std::abs(now / before - 1), now < before ? "less" : "more"));
     else if (before == 0 && now > 0)
         add("offloads");
-    const std::int64_t was = recomputed(base.lowered.plan), is = recomputed(plan);
+    const std::int64_t was = recomputed_layers(base.lowered.plan), is = recomputed_layers(plan);
     if (was != is) add(fmt::format("recomputes {} layers instead of {}", is, was));
     return text.empty() ? "placed anew" : text;
 }
