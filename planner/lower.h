@@ -52,7 +52,8 @@ struct Lowered {
 // bug and throws InternalError.
 Lowered lower(const Scenario&, const LowerOptions& = {});
 
-// The same with the offloaded bytes given, by stage and subsequence, instead of the scenario's placement policy.
+// The same with the offloaded bytes given, by stage and subsequence, instead of the scenario's placement policy. At layer
+// granularity they are rounded up to whole tensors, unit by unit, as what a policy decides is.
 // Requires: 0 <= offloaded[s][i] <= A_i of stage s.
 Lowered lower_with(const Scenario&, const std::vector<std::vector<Bytes>>& offloaded, const LowerOptions& = {});
 

@@ -24,7 +24,7 @@ struct CheckpointContent {
     CheckpointState state;
     std::string config;                                 // config.json; empty: none
     std::vector<TensorToWrite> model;                   // names all different
-    std::vector<std::vector<TensorToWrite>> optimizer;  // by shard, one per pipeline stage; names all different
+    std::vector<std::vector<TensorToWrite>> optimizer;  // by file; names all different
 };
 
 struct CheckpointOptions {

@@ -11,27 +11,6 @@
 namespace sluice {
 namespace {
 
-// Rank 0 computes, offloads and sends; rank 1 receives and computes.
-constexpr std::string_view kPair = R"(sluice-schedule 1
-host h0 1 GiB
-rank r0 h0 1 MiB
-rank r1 h0 2 MiB
-buffer b0 r0 device activation 256 B @0 B
-buffer b1 r0 host staging 256 B @0 B
-buffer b2 r0 device activation 256 B @0 B
-buffer b3 r1 device grads 256 B @0 B persistent
-buffer b4 r1 device activation 256 B @256 B
-buffer b5 r0 device activation 256 B @0 B
-op 0 r0 compute norm(1 KiB) gemm(8 8 8)*2 | write b0 | forward stage 0 layer 3 sub 0
-op 1 r0 copy_out 256 B | after 0 | read b0 write b1 | forward stage 0 sub 0
-op 2 r0 send r1 256 B | after 0 | read b0 | forward stage 0 sub 0
-op 3 r0 compute gemm(8 8 8) | after 1 2 | write b2 | forward stage 0 sub 1
-op 4 r0 copy_in 256 B | after 3 | read b1 write b5 | backward stage 0 sub 0
-op 5 r1 receive r0 256 B | write b4 | forward stage 1 sub 0
-op 6 r1 compute gemm(8 8 8) | after 5 | read b4 accumulate b3 | backward stage 1 sub 0
-end
-)";
-
 StepTimes by_hand(const Schedule& schedule) {
     StepTimes times(schedule);
     times.begin = 1000;
@@ -45,7 +24,7 @@ StepTimes by_hand(const Schedule& schedule) {
 Seconds ns(std::int64_t value) { return Seconds{static_cast<double>(value) * 1e-9}; }
 
 TEST(MeasuredTrace, SaysWhenOpsRanAndWhy) {
-    const Schedule schedule = parse(kPair);
+    const Schedule schedule = parse(kTwoRanks);
     const Trace trace = measured_trace(schedule, by_hand(schedule), {});
     EXPECT_EQ(check_trace(trace), "");
     EXPECT_EQ(trace.provenance.producer, "cpu runtime");
@@ -77,7 +56,7 @@ TEST(MeasuredTrace, SaysWhenOpsRanAndWhy) {
 }
 
 TEST(MeasuredTrace, KernelsEndWithTheirLaps) {
-    const Schedule schedule = parse(kPair);
+    const Schedule schedule = parse(kTwoRanks);
     const Trace trace = measured_trace(schedule, by_hand(schedule), {});
     ASSERT_EQ(trace.kernels.size(), 4U);
     EXPECT_EQ(trace.labels[trace.kernels[0].label], "norm");
@@ -90,7 +69,7 @@ TEST(MeasuredTrace, KernelsEndWithTheirLaps) {
 }
 
 TEST(MeasuredTrace, MemoryFollowsTheOps) {
-    const Schedule schedule = parse(kPair);
+    const Schedule schedule = parse(kTwoRanks);
     const Trace trace = measured_trace(schedule, by_hand(schedule), {});
     ASSERT_EQ(trace.pools.size(), 3U);
     EXPECT_EQ(trace.pools[0].arena, 256_B);
@@ -104,7 +83,7 @@ TEST(MeasuredTrace, OfARealStep) {
     Provenance provenance;
     provenance.producer = "test";
     provenance.scenario = "pair";
-    ToyRun toy(parse(kPair));
+    ToyRun toy(parse(kTwoRanks));
     for (int step = 0; step < 3; ++step) {
         toy.run.run_step();
         const Trace trace = measured_trace(toy.schedule, toy.run.times(), provenance);

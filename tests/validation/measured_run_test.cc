@@ -17,29 +17,9 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view kPair = R"(sluice-schedule 1
-host h0 1 GiB
-rank r0 h0 1 MiB
-rank r1 h0 2 MiB
-buffer b0 r0 device activation 256 B @0 B
-buffer b1 r0 host staging 256 B @0 B
-buffer b2 r0 device activation 256 B @0 B
-buffer b3 r1 device grads 256 B @0 B persistent
-buffer b4 r1 device activation 256 B @256 B
-buffer b5 r0 device activation 256 B @0 B
-op 0 r0 compute norm(1 KiB) gemm(8 8 8)*2 | write b0 | forward stage 0 layer 3 sub 0
-op 1 r0 copy_out 256 B | after 0 | read b0 write b1 | forward stage 0 sub 0
-op 2 r0 send r1 256 B | after 0 | read b0 | forward stage 0 sub 0
-op 3 r0 compute gemm(8 8 8) | after 1 2 | write b2 | forward stage 0 sub 1
-op 4 r0 copy_in 256 B | after 3 | read b1 write b5 | backward stage 0 sub 0
-op 5 r1 receive r0 256 B | write b4 | forward stage 1 sub 0
-op 6 r1 compute gemm(8 8 8) | after 5 | read b4 accumulate b3 | backward stage 1 sub 0
-end
-)";
-
 struct MeasuredRuns : testing::Test {
     Scenario scenario = small_scenario();
-    Schedule schedule = parse(kPair);
+    Schedule schedule = parse(kTwoRanks);
     Trace predicted = simulate(schedule, scenario.cluster, scenario.calibration).trace;
     std::vector<Trace> measured;
 

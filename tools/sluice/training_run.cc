@@ -47,7 +47,7 @@ std::string data_text(const TrainingOptions& options, const SequenceStream& stre
         options.shuffle_seed ? fmt::format("shuffled by seed {}", *options.shuffle_seed) : std::string("as stored"));
 }
 
-// The stage whose layers a parameter is one of; embedding first, head last.
+// As many files as stages, with equally many parameters each, in the order of names: any plan can read any of them.
 std::vector<std::vector<TensorToWrite>> optimizer_shards(const std::vector<WholeParameter>& parameters,
                                                          std::int64_t stages) {
     std::vector<std::vector<TensorToWrite>> shards(static_cast<std::size_t>(stages));
@@ -85,7 +85,6 @@ std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& 
     scenario.policy.granularity = Granularity::kLayer;  // what a runtime runs
     refused = make_choices(scenario);
     if (!refused.empty()) return std::nullopt;
-    scenario.policy.granularity = Granularity::kLayer;
     PlannedStep step = plan_step(scenario);
     refused = step.reasons;
     if (!step.feasible()) return std::nullopt;
