@@ -15,7 +15,7 @@
 #include <span>
 
 #include "base/units.h"
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 

@@ -2,7 +2,7 @@
 // freely. Saved for backward: x (the first MLP output). The output is saved too, or made again: the same bits.
 #pragma once
 
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/units.h"
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 

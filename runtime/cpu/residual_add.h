@@ -1,7 +1,7 @@
 // sum = a + b, element by element: the residual stream, forward; and gradients that meet, backward.
 #pragma once
 
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 

@@ -8,7 +8,7 @@
 
 #include <span>
 
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 

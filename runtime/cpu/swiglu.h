@@ -3,7 +3,7 @@
 // too, or made again by the same call: the same bits.
 #pragma once
 
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 

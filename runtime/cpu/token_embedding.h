@@ -2,8 +2,8 @@
 // over shards (the reduce-scatter that follows) is the embedding.
 #pragma once
 
-#include "runtime/cpu/matrix_view.h"
-#include "runtime/cpu/vocabulary_shard.h"
+#include "runtime/matrix_view.h"
+#include "runtime/vocabulary_shard.h"
 
 namespace sluice {
 

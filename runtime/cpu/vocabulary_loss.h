@@ -15,8 +15,8 @@
 #include <span>
 
 #include "base/units.h"
-#include "runtime/cpu/matrix_view.h"
-#include "runtime/cpu/vocabulary_shard.h"
+#include "runtime/matrix_view.h"
+#include "runtime/vocabulary_shard.h"
 
 namespace sluice {
 

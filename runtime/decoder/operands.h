@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 #include "runtime/rank_arenas.h"
 #include "schedule/schedule.h"
 

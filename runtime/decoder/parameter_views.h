@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "runtime/cpu/matrix_view.h"
 #include "runtime/decoder/rank_context.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 

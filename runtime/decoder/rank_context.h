@@ -10,11 +10,11 @@
 #include "runtime/communicators.h"
 #include "runtime/cpu/adamw.h"
 #include "runtime/cpu/rotary_table.h"
-#include "runtime/cpu/vocabulary_shard.h"
 #include "runtime/kernel_clock.h"
 #include "runtime/parameter_layout.h"
 #include "runtime/rank_arenas.h"
 #include "runtime/run_shape.h"
+#include "runtime/vocabulary_shard.h"
 #include "scenarios/scenario.h"
 #include "schedule/schedule.h"
 

@@ -13,9 +13,9 @@
 
 #include "base/units.h"
 #include "runtime/cpu/cpu_run.h"
-#include "runtime/cpu/vocabulary_shard.h"
 #include "runtime/parameter_layout.h"
 #include "runtime/run_shape.h"
+#include "runtime/vocabulary_shard.h"
 #include "scenarios/scenario.h"
 #include "schedule/schedule.h"
 

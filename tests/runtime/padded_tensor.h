@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/cpu/matrix_view.h"
+#include "runtime/matrix_view.h"
 
 namespace sluice {
 
