@@ -1,0 +1,346 @@
+#include "runtime/cuda/gemm.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/error.h"
+#include "runtime/cuda/check.h"
+
+namespace sluice::cuda {
+namespace {
+
+constexpr std::int64_t kAlignment = 256;       // of operands in the scratch of a measurement
+constexpr std::uintptr_t kBaseAlignment = 16;  // bytes, promised by callers for every operand
+constexpr int kProposals = 8;
+constexpr int kTimedRuns = 3;
+constexpr double kMeasureSeconds = 0.05;  // of one shape, all proposals together
+constexpr double kClearlyFaster = 0.99;   // noise must not overrule the library's own order
+
+const char* letter(Transpose t) { return t == Transpose::kYes ? "T" : "N"; }
+
+std::string text(const GemmShape& s) {
+    return fmt::format("product {}{} of bf16, m {}, n {}, k {}, strides {}, {}, {}, {} {}", letter(s.a), letter(s.b),
+                       s.m, s.n, s.k, s.a_stride, s.b_stride, s.c_stride, s.store == Store::kAdd ? "added to" : "into",
+                       s.result == ResultType::kFp32 ? "fp32" : "bf16");
+}
+
+struct DestroyHandle {
+    void operator()(cublasLtContext* h) const { cublasLtDestroy(h); }
+};
+struct DestroyMatmul {
+    void operator()(cublasLtMatmulDescOpaque_t* d) const { cublasLtMatmulDescDestroy(d); }
+};
+struct DestroyLayout {
+    void operator()(cublasLtMatrixLayoutOpaque_t* l) const { cublasLtMatrixLayoutDestroy(l); }
+};
+struct DestroyPreference {
+    void operator()(cublasLtMatmulPreferenceOpaque_t* p) const { cublasLtMatmulPreferenceDestroy(p); }
+};
+struct FreeDevice {
+    void operator()(void* memory) const { cudaFree(memory); }
+};
+struct DestroyEvent {
+    void operator()(CUevent_st* e) const { cudaEventDestroy(e); }
+};
+using Handle = std::unique_ptr<cublasLtContext, DestroyHandle>;
+using Matmul = std::unique_ptr<cublasLtMatmulDescOpaque_t, DestroyMatmul>;
+using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DestroyLayout>;
+using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DestroyPreference>;
+using DeviceMemory = std::unique_ptr<void, FreeDevice>;
+using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
+
+// Rows of a matrix as it is stored, and their length.
+struct Extent {
+    std::int64_t rows = 0, columns = 0, stride = 0;
+    std::int64_t span() const { return (rows - 1) * stride + columns; }
+};
+Extent stored_a(const GemmShape& s) {
+    return s.a == Transpose::kYes ? Extent{s.k, s.m, s.a_stride} : Extent{s.m, s.k, s.a_stride};
+}
+Extent stored_b(const GemmShape& s) {
+    return s.b == Transpose::kYes ? Extent{s.n, s.k, s.b_stride} : Extent{s.k, s.n, s.b_stride};
+}
+Extent stored_c(const GemmShape& s) { return {s.m, s.n, s.c_stride}; }
+
+cudaDataType_t type_of(ResultType r) { return r == ResultType::kFp32 ? CUDA_R_32F : CUDA_R_16BF; }
+
+// To cuBLASLt, which counts along columns, a row-major matrix is its own transpose.
+Layout as_column_major(const Extent& e, cudaDataType_t type, const std::string& what) {
+    cublasLtMatrixLayout_t layout = nullptr;
+    check_cublas(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(e.columns),
+                                            static_cast<std::uint64_t>(e.rows), e.stride),
+                 "cublasLtMatrixLayoutCreate, " + what);
+    return Layout(layout);
+}
+
+// C = op(A) op(B) along rows is C^T = op(B)^T op(A)^T along columns: the operands change places, and what is stored as
+// op's argument is already the transpose, so that every `op` keeps its meaning.
+struct Operation {
+    Matmul matmul;
+    Layout first, second, result;  // B, A and C
+};
+
+Operation operation(const GemmShape& s) {
+    const std::string what = text(s);
+    cublasLtMatmulDesc_t matmul = nullptr;
+    check_cublas(cublasLtMatmulDescCreate(&matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                 "cublasLtMatmulDescCreate, " + what);
+    Operation made{Matmul(matmul), as_column_major(stored_b(s), CUDA_R_16BF, what),
+                   as_column_major(stored_a(s), CUDA_R_16BF, what),
+                   as_column_major(stored_c(s), type_of(s.result), what)};
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, Transpose t) {
+        const cublasOperation_t op = t == Transpose::kYes ? CUBLAS_OP_T : CUBLAS_OP_N;
+        check_cublas(cublasLtMatmulDescSetAttribute(matmul, attribute, &op, sizeof op),
+                     "cublasLtMatmulDescSetAttribute of a transpose, " + what);
+    };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, s.b);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, s.a);
+    return made;
+}
+
+template <class Value>
+void prefer(const Preference& p, cublasLtMatmulPreferenceAttributes_t attribute, Value value) {
+    check_cublas(cublasLtMatmulPreferenceSetAttribute(p.get(), attribute, &value, sizeof value),
+                 fmt::format("cublasLtMatmulPreferenceSetAttribute {}", static_cast<int>(attribute)));
+}
+
+// Split sums are added up in the workspace in a fixed order; in place they would be added in the order of arrival.
+constexpr std::uint32_t kReproducible = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+
+Preference preference() {
+    cublasLtMatmulPreference_t created = nullptr;
+    check_cublas(cublasLtMatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
+    Preference p(created);
+    prefer(p, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(Gemms::kWorkspaceBytes));
+    prefer(p, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, kReproducible);
+    for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+        prefer(p, operand, static_cast<std::uint32_t>(kBaseAlignment));
+    return p;
+}
+
+template <class Value>
+Value configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+    Value value{};
+    std::size_t written = 0;
+    check_cublas(cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, sizeof value, &written),
+                 fmt::format("cublasLtMatmulAlgoConfigGetAttribute {}", static_cast<int>(attribute)));
+    return value;
+}
+
+std::string text(const cublasLtMatmulAlgo_t& a) {
+    return fmt::format("id {} tile {} stages {} split-k {} reduction {} swizzle {} custom {} inner {} cluster {}",
+                       configured<std::int32_t>(a, CUBLASLT_ALGO_CONFIG_ID),
+                       configured<std::uint32_t>(a, CUBLASLT_ALGO_CONFIG_TILE_ID),
+                       configured<std::uint32_t>(a, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                       configured<std::int32_t>(a, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+                       configured<std::uint32_t>(a, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
+                       configured<std::uint32_t>(a, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
+                       configured<std::uint32_t>(a, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
+                       configured<std::uint16_t>(a, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID),
+                       configured<std::uint16_t>(a, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID));
+}
+
+std::vector<cublasLtMatmulAlgo_t> proposals(cublasLtHandle_t handle, const Operation& op, const GemmShape& s) {
+    const Preference p = preference();
+    std::array<cublasLtMatmulHeuristicResult_t, kProposals> results{};
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle, op.matmul.get(), op.first.get(), op.second.get(), op.result.get(),
+                                       op.result.get(), p.get(), kProposals, results.data(), &found);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas(status, "cublasLtMatmulAlgoGetHeuristic, " + text(s));
+    std::vector<cublasLtMatmulAlgo_t> usable;
+    for (const auto& r : std::span(results).first(static_cast<std::size_t>(std::max(found, 0))))
+        if (r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= static_cast<std::size_t>(Gemms::kWorkspaceBytes) &&
+            configured<std::uint32_t>(r.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) !=
+                CUBLASLT_REDUCTION_SCHEME_INPLACE)
+            usable.push_back(r.algo);
+    if (usable.empty())
+        throw InputError(fmt::format("{}: cuBLASLt {} has no reproducible algorithm for it (it proposed {})", text(s),
+                                     cublasLtGetVersion(), found));
+    return usable;
+}
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::int64_t bytes_of(ResultType r) { return r == ResultType::kFp32 ? 4 : 2; }
+
+struct Plan {
+    Operation operation;
+    cublasLtMatmulAlgo_t algorithm{};
+    float beta = 0;
+    GemmChoice choice;
+};
+
+struct Operands {
+    const void *a = nullptr, *b = nullptr;
+    void* c = nullptr;
+};
+
+cublasStatus_t launch(cublasLtHandle_t handle, const Plan& plan, const Operands& at, void* workspace, Stream stream) {
+    constexpr float kAlpha = 1;
+    const Operation& op = plan.operation;
+    return cublasLtMatmul(handle, op.matmul.get(), &kAlpha, at.b, op.first.get(), at.a, op.second.get(), &plan.beta,
+                          at.c, op.result.get(), at.c, op.result.get(), &plan.algorithm, workspace,
+                          static_cast<std::size_t>(Gemms::kWorkspaceBytes), stream);
+}
+
+// Three operands in the scratch, filled with one small value: what happened to lie there could cost more or less power.
+Operands lay_out(const GemmShape& s, std::span<std::byte> scratch, Stream stream) {
+    constexpr int kByte = 0x3c;  // bf16 0x3c3c is 0.0115
+    const std::int64_t b = aligned(2 * stored_a(s).span()), c = b + aligned(2 * stored_b(s).span());
+    check(cudaMemsetAsync(scratch.data(), kByte, static_cast<std::size_t>(gemm_scratch_bytes(s).value), stream),
+          "cudaMemsetAsync of the scratch of " + text(s));
+    return {scratch.data(), scratch.data() + b, scratch.data() + c};
+}
+
+class StreamClock {
+public:
+    explicit StreamClock(Stream stream) : stream_(stream), begin_(create()), end_(create()) {}
+    void start() { check(cudaEventRecord(begin_.get(), stream_), "cudaEventRecord"); }
+    double stop() {
+        check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
+        check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize after a product");
+        float milliseconds = 0;
+        check(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "cudaEventElapsedTime");
+        return 1e-3 * static_cast<double>(milliseconds);
+    }
+
+private:
+    static Event create() {
+        cudaEvent_t event = nullptr;
+        check(cudaEventCreate(&event), "cudaEventCreate");
+        return Event(event);
+    }
+    Stream stream_;
+    Event begin_, end_;
+};
+
+// Seconds of one call; kRefused for a proposal that the library then refuses to run.
+constexpr double kRefused = 1e30;
+double measure(cublasLtHandle_t handle, const Plan& plan, const Operands& at, void* workspace, Stream stream,
+               int runs) {
+    StreamClock clock(stream);
+    clock.start();
+    for (int i = 0; i < runs; ++i)
+        if (launch(handle, plan, at, workspace, stream) != CUBLAS_STATUS_SUCCESS) return kRefused;
+    return clock.stop() / runs;
+}
+
+// Goes through the proposals in the library's order, until they or the time are used up. The first call of each is not
+// counted: it may load the kernel.
+void take_fastest(cublasLtHandle_t handle, Plan& plan, std::span<const cublasLtMatmulAlgo_t> proposed,
+                  const Operands& at, void* workspace, Stream stream) {
+    double spent = 0, best = kRefused;
+    cublasLtMatmulAlgo_t fastest = proposed.front();
+    for (const cublasLtMatmulAlgo_t& algorithm : proposed) {
+        plan.algorithm = algorithm;
+        const auto seconds_of = [&](int runs) { return measure(handle, plan, at, workspace, stream, runs); };
+        if (seconds_of(1) == kRefused) continue;
+        double seconds = seconds_of(1);
+        spent += 2 * seconds;
+        if (seconds * kTimedRuns * kProposals < kMeasureSeconds) {
+            seconds = seconds_of(kTimedRuns);
+            spent += kTimedRuns * seconds;
+        }
+        if (seconds < kClearlyFaster * best) best = seconds, fastest = algorithm;
+        if (spent > kMeasureSeconds) break;
+    }
+    plan.algorithm = fastest;
+    if (best < kRefused) plan.choice.seconds = best;
+}
+
+void check_base(const void* operand, const char* name, const GemmShape& s) {
+    SLUICE_CHECK(reinterpret_cast<std::uintptr_t>(operand) % kBaseAlignment == 0,
+                 fmt::format("operand {} begins at a multiple of 16 bytes: {}", name, text(s)));
+}
+
+template <class Result>
+GemmShape shape_of(Transpose a_as, ConstBf16Matrix a, Transpose b_as, ConstBf16Matrix b, BasicMatrixView<Result> c,
+                   Store store, ResultType result) {
+    const bool ta = a_as == Transpose::kYes, tb = b_as == Transpose::kYes;
+    const std::int64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, n = tb ? b.rows : b.columns;
+    SLUICE_CHECK((tb ? b.columns : b.rows) == k && c.rows == m && c.columns == n,
+                 fmt::format("extents of a product agree: op(A) ({}, {}), op(B) ({}, {}), C ({}, {})", m, k,
+                             tb ? b.columns : b.rows, n, c.rows, c.columns));
+    return {a_as, b_as, m, n, k, a.stride, b.stride, c.stride, result, store};
+}
+
+}  // namespace
+
+GemmShape gemm_shape(Transpose a_as, ConstBf16Matrix a, Transpose b_as, ConstBf16Matrix b, Bf16Matrix c, Store store) {
+    return shape_of(a_as, a, b_as, b, c, store, ResultType::kBf16);
+}
+GemmShape gemm_shape(Transpose a_as, ConstBf16Matrix a, Transpose b_as, ConstBf16Matrix b, Fp32Matrix c, Store store) {
+    return shape_of(a_as, a, b_as, b, c, store, ResultType::kFp32);
+}
+
+Bytes gemm_scratch_bytes(const GemmShape& s) {
+    return Bytes{aligned(2 * stored_a(s).span()) + aligned(2 * stored_b(s).span()) +
+                 bytes_of(s.result) * stored_c(s).span()};
+}
+
+struct Gemms::State {
+    Handle handle;
+    DeviceMemory workspace;
+    std::map<GemmShape, Plan> plans;
+
+    void run(const GemmShape& s, const Operands& at, Stream stream) const {
+        const auto found = plans.find(s);
+        SLUICE_CHECK(found != plans.end(), "prepared before it is run: " + text(s));
+        check_base(at.a, "A", s), check_base(at.b, "B", s), check_base(at.c, "C", s);
+        const cublasStatus_t status = launch(handle.get(), found->second, at, workspace.get(), stream);
+        if (status != CUBLAS_STATUS_SUCCESS)  // the text allocates
+            check_cublas(status, "cublasLtMatmul, " + text(s) + ", " + found->second.choice.algorithm);
+    }
+};
+
+Gemms::Gemms() : state_(std::make_unique<State>()) {
+    cublasLtHandle_t handle = nullptr;
+    check_cublas(cublasLtCreate(&handle), "cublasLtCreate");
+    state_->handle.reset(handle);
+    void* workspace = nullptr;
+    check(cudaMalloc(&workspace, static_cast<std::size_t>(kWorkspaceBytes)), "cudaMalloc of the workspace of products");
+    state_->workspace.reset(workspace);
+}
+Gemms::~Gemms() = default;
+
+void Gemms::prepare(const GemmShape& s, Stream stream, std::span<std::byte> scratch) {
+    if (state_->plans.contains(s)) return;
+    SLUICE_CHECK(s.m >= 1 && s.n >= 1 && s.k >= 1, "a product has extents: " + text(s));
+    Plan plan{operation(s), {}, s.store == Store::kAdd ? 1.0F : 0.0F, {s, "", 0}};
+    const std::vector<cublasLtMatmulAlgo_t> proposed = proposals(state_->handle.get(), plan.operation, s);
+    plan.algorithm = proposed.front();
+    if (static_cast<std::int64_t>(scratch.size()) >= gemm_scratch_bytes(s).value) {
+        const Operands at = lay_out(s, scratch, stream);
+        take_fastest(state_->handle.get(), plan, proposed, at, state_->workspace.get(), stream);
+    }
+    plan.choice.algorithm = text(plan.algorithm);
+    state_->plans.emplace(s, std::move(plan));
+}
+
+void Gemms::run(Stream stream, Transpose a_as, ConstBf16Matrix a, Transpose b_as, ConstBf16Matrix b, Bf16Matrix c,
+                Store store) {
+    state_->run(gemm_shape(a_as, a, b_as, b, c, store), {a.data, b.data, c.data}, stream);
+}
+void Gemms::run(Stream stream, Transpose a_as, ConstBf16Matrix a, Transpose b_as, ConstBf16Matrix b, Fp32Matrix c,
+                Store store) {
+    state_->run(gemm_shape(a_as, a, b_as, b, c, store), {a.data, b.data, c.data}, stream);
+}
+
+std::vector<GemmChoice> Gemms::choices() const {
+    std::vector<GemmChoice> all;
+    for (const auto& [shape, plan] : state_->plans) all.push_back(plan.choice);
+    return all;
+}
+
+std::string cublas_description() {
+    const std::size_t version = cublasLtGetVersion();
+    return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+}  // namespace sluice::cuda
