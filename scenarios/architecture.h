@@ -1,4 +1,4 @@
-// A decoder-only transformer, by shape.
+// A decoder-only transformer: its shape, and the constants of its functions.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,9 @@ struct Architecture {
     Positions positions = Positions::kLearned;
     bool bias = true;             // on the linear layers
     bool tied_embeddings = true;  // the head uses the embedding's weights
+    // No cost depends on these; whoever computes does.
+    double rope_theta = 10000;    // base of the angles of rotary positions
+    double norm_epsilon = 1e-5;   // added to the variance (RMSNorm: mean square) before the root
 };
 
 }  // namespace sluice

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "scenarios/yaml_field.h"
+
 namespace sluice {
 
 inline constexpr std::int64_t kMostLayers = 1024;
@@ -13,5 +15,7 @@ inline constexpr std::int64_t kWidestHead = 1024;
 inline constexpr std::int64_t kWidestAttention = 131072;  // heads x head_dim
 inline constexpr std::int64_t kWidestFfn = 262144;
 inline constexpr std::int64_t kLargestVocabulary = 4194304;
+inline constexpr Limits<double> kRopeThetaLimits{1, 1e12, "1 ... 1e12"};
+inline constexpr Limits<double> kNormEpsilonLimits{1e-12, 0.1, "1e-12 ... 0.1"};
 
 }  // namespace sluice

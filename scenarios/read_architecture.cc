@@ -7,9 +7,9 @@
 namespace sluice {
 namespace {
 
-constexpr std::string_view kKeys[] = {"name",      "layers", "hidden",         "heads",      "kv_heads",
-                                      "head_dim",  "ffn",    "vocabulary",     "activation", "norm",
-                                      "positions", "bias",   "tied_embeddings"};
+constexpr std::string_view kKeys[] = {"name",      "layers", "hidden",          "heads",      "kv_heads",
+                                      "head_dim",  "ffn",    "vocabulary",      "activation", "norm",
+                                      "positions", "bias",   "tied_embeddings", "rope_theta", "norm_epsilon"};
 constexpr Choice<ActivationFunction> kActivations[] = {{"gelu", ActivationFunction::kGelu},
                                                        {"swiglu", ActivationFunction::kSwiglu}};
 constexpr Choice<Norm> kNorms[] = {{"layernorm", Norm::kLayerNorm}, {"rmsnorm", Norm::kRmsNorm}};
@@ -57,6 +57,8 @@ Architecture read_architecture(const YamlField& root, std::string_view name) {
     a.positions = read_choice(get(root, "positions"), kPositions);
     a.bias = read_bool(get(root, "bias"));
     a.tied_embeddings = read_bool(get(root, "tied_embeddings"));
+    if (const auto theta = find(root, "rope_theta")) a.rope_theta = read_number(*theta, kRopeThetaLimits);
+    if (const auto epsilon = find(root, "norm_epsilon")) a.norm_epsilon = read_number(*epsilon, kNormEpsilonLimits);
     return a;
 }
 

@@ -38,7 +38,9 @@ struct Family {
     std::string_view model_type;
     std::string_view causal_lm;  // the class with a language-model head
     std::string_view layers = "num_hidden_layers", hidden = "hidden_size", heads = "num_attention_heads",
-                     ffn = "intermediate_size", activation = "hidden_act";
+                     ffn = "intermediate_size", activation = "hidden_act", rope_theta = "rope_theta",
+                     norm_epsilon = "rms_norm_eps";
+    double default_epsilon = 1e-6;
     bool llama_like = true;  // SwiGLU, RMSNorm, `num_key_value_heads`, `head_dim`
     bool kv_heads_required = false, head_dim_required = false;
     Positions positions = Positions::kRope;
@@ -67,12 +69,17 @@ constexpr Family kFamilies[] = {
      .heads = "n_head",
      .ffn = "n_inner",
      .activation = "activation_function",
+     .norm_epsilon = "layer_norm_epsilon",
+     .default_epsilon = 1e-5,
      .llama_like = false,
      .positions = Positions::kLearned,
      .biases = Biases::kAll,
      .tied_by_default = true},
     {.model_type = "gpt_neox",
      .causal_lm = "GPTNeoXForCausalLM",
+     .rope_theta = "rotary_emb_base",
+     .norm_epsilon = "layer_norm_eps",
+     .default_epsilon = 1e-5,
      .llama_like = false,
      .biases = Biases::kMlpAndByAttention},
 };
@@ -221,6 +228,19 @@ ActivationFunction read_activation(const YamlField& config, const Family& family
     return family.llama_like ? ActivationFunction::kSwiglu : ActivationFunction::kGelu;
 }
 
+// Newer configs have the base of the angles in `rope_parameters`, under one name for every family.
+double read_rope_theta(const YamlField& config, const Family& family) {
+    std::optional<YamlField> theta = find_set(config, family.rope_theta);
+    if (const auto parameters = find_set(config, "rope_parameters"); !theta && parameters)
+        theta = find_set(*parameters, "rope_theta");
+    return theta ? read_number(*theta, kRopeThetaLimits) : Architecture{}.rope_theta;
+}
+
+double read_norm_epsilon(const YamlField& config, const Family& family) {
+    const auto epsilon = find_set(config, family.norm_epsilon);
+    return epsilon ? read_number(*epsilon, kNormEpsilonLimits) : family.default_epsilon;
+}
+
 // Ours is one flag for all linear layers, true only when all of them have biases; docs/scenarios.md lists what that
 // leaves out.
 bool read_biases(const YamlField& config, const Family& family) {
@@ -266,6 +286,8 @@ Architecture parse_hf_config(std::string_view text, std::string_view origin, std
     a.positions = family.positions;
     a.bias = read_biases(config, family);
     a.tied_embeddings = read_flag(config, "tie_word_embeddings", family.tied_by_default);
+    if (a.positions == Positions::kRope) a.rope_theta = read_rope_theta(config, family);
+    a.norm_epsilon = read_norm_epsilon(config, family);
     return a;
 }
 

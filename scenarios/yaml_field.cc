@@ -150,6 +150,12 @@ double read_ratio(const YamlField& field) {
     return ratio;
 }
 
+double read_number(const YamlField& field, Limits<double> limits) {
+    const std::string_view text = read_text(field);
+    if (field.node->quoted) fail(field, fmt::format("got the text {}, expected a bare number", quote(text)));
+    return within(field, checked(field, parse_number(text)), limits);
+}
+
 Bytes read_bytes(const YamlField& field, Limits<Bytes> limits) {
     return within(field, checked(field, parse_bytes(read_text(field))), limits);
 }

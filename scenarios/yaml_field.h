@@ -58,6 +58,7 @@ std::string read_name(const YamlField& field);
 bool read_bool(const YamlField& field);
 std::int64_t read_count(const YamlField& field, std::int64_t most);  // 1 ... most
 double read_ratio(const YamlField& field);                           // 0 ... 1
+double read_number(const YamlField& field, Limits<double> limits);  // without a unit
 
 Bytes read_bytes(const YamlField& field, Limits<Bytes> limits);
 Tokens read_tokens(const YamlField& field, Limits<Tokens> limits);

@@ -39,7 +39,7 @@ AttentionParts attention_parts(const RankContext& c, const Op& op, const Operand
     const std::int64_t d = c.model().head_dim, end = sub.begin.value + sub.length.value;
     AttentionParts p;
     p.shape = {sub.begin, sub.length, c.heads(), c.kv_heads(), d};
-    p.rotary = {d, d, kRopeTheta};
+    p.rotary = {d, d, c.model().rope_theta};
     if (!c.rotary.empty())
         p.table = c.rotary.subspan(static_cast<std::size_t>(sub.begin.value * d),
                                    static_cast<std::size_t>(sub.length.value * d));

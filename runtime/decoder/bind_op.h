@@ -77,7 +77,4 @@ struct NormBackward {
 };
 void norm_backward(const Architecture&, const NormBackward& in, MatrixView dx, const NormWeights& gradients);
 
-inline constexpr float kNormEpsilon = 1e-5F;
-inline constexpr double kRopeTheta = 10000;
-
 }  // namespace sluice

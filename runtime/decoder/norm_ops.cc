@@ -42,8 +42,9 @@ std::int64_t statistics_per_row(const Architecture& a) { return a.norm == Norm::
 void norm_forward(const Architecture& a, ConstMatrixView x, const NormWeights& w, MatrixView y,
                   std::span<float> statistics) {
     const auto rows = static_cast<std::size_t>(x.rows);
-    if (a.norm == Norm::kRmsNorm) return rms_norm_forward(x, w.weight, kNormEpsilon, y, statistics.first(rows));
-    layer_norm_forward(x, {w.weight, w.bias, kNormEpsilon}, y,
+    const auto epsilon = static_cast<float>(a.norm_epsilon);
+    if (a.norm == Norm::kRmsNorm) return rms_norm_forward(x, w.weight, epsilon, y, statistics.first(rows));
+    layer_norm_forward(x, {w.weight, w.bias, epsilon}, y,
                        {statistics.first(rows), statistics.subspan(rows, rows)});
 }
 

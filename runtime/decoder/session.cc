@@ -99,7 +99,7 @@ Bytes resident_memory() {
 
 std::vector<float> rotary_table(const Scenario& s) {
     if (s.model.positions != Positions::kRope) return {};
-    const RotaryShape shape{s.model.head_dim, s.model.head_dim, kRopeTheta};
+    const RotaryShape shape{s.model.head_dim, s.model.head_dim, s.model.rope_theta};
     std::vector<float> table(static_cast<std::size_t>(rotary_table_bytes(shape, s.sequence).value) / sizeof(float));
     fill_rotary_table(shape, Tokens{}, s.sequence, table);
     return table;

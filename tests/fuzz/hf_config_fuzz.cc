@@ -25,6 +25,8 @@ void check_accepted(const sluice::Architecture& a) {
     require(a.head_dim >= 1 && a.head_dim <= 1024 && a.heads * a.head_dim <= 131072, "head_dim");
     require(a.ffn >= 1 && a.ffn <= 262144, "ffn");
     require(a.vocabulary >= 1 && a.vocabulary <= 4194304, "vocabulary");
+    require(a.rope_theta >= 1 && a.rope_theta <= 1e12, "rope_theta");
+    require(a.norm_epsilon >= 1e-12 && a.norm_epsilon <= 0.1, "norm_epsilon");
 }
 
 }  // namespace

@@ -169,14 +169,14 @@ public:
     }
 
     // Heads side by side, each turned by its position: value j with value j + d / 2.
-    Var rope(Var x, Integer d) {
+    Var rope(Var x, Integer d, double theta) {
         Matrix y = value(x);
-        const auto turn = [d](Matrix& m, double sense) {
+        const auto turn = [d, theta](Matrix& m, double sense) {
             for (Integer t = 0; t < m.rows; ++t)
                 for (Integer head = 0; head < m.columns / d; ++head)
                     for (Integer j = 0; j < d / 2; ++j) {
                         const double angle = sense * static_cast<double>(t) *
-                                             std::pow(10000.0, -2.0 * static_cast<double>(j) / static_cast<double>(d));
+                                             std::pow(theta, -2.0 * static_cast<double>(j) / static_cast<double>(d));
                         double &a = m.at(t, head * d + j), &b = m.at(t, head * d + j + d / 2);
                         const double first = a * std::cos(angle) - b * std::sin(angle);
                         b = b * std::cos(angle) + a * std::sin(angle), a = first;
@@ -317,7 +317,7 @@ private:
 
     Tape::Var norm(Tape::Var x, const std::string& name) {
         const bool centred = a_.norm == Norm::kLayerNorm;
-        const Tape::Var z = tape_.normalise(x, centred, 1e-5);
+        const Tape::Var z = tape_.normalise(x, centred, a_.norm_epsilon);
         Matrix ones = zeros(tape_.value(x).rows, 1);
         for (double& v : ones.values) v = 1;
         // weight times z: the weight as a diagonal, spelled out by a lookup of its one row
@@ -351,7 +351,7 @@ private:
             };
             q = part(0, q_width, 0), k = part(1, kv_width, q_width), v = part(2, kv_width, q_width + kv_width);
         }
-        if (a_.positions == Positions::kRope) q = tape_.rope(q, d), k = tape_.rope(k, d);
+        if (a_.positions == Positions::kRope) q = tape_.rope(q, d, a_.rope_theta), k = tape_.rope(k, d, a_.rope_theta);
         const Tape::Var out = tape_.attention(q, k, v, a_.heads, a_.kv_heads, d);
         return linear(out, at + (llama_ ? "self_attn.o_proj" : neox_ ? "attention.dense" : "attn.c_proj"));
     }

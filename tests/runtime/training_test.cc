@@ -74,6 +74,14 @@ INSTANTIATE_TEST_SUITE_P(Cuts, TrainingStep,
                                          Cut{Style::kLlama, 24, 3, 2, 2, 2}, Cut{Style::kGpt2, 24, 3, 2, 2, 2}),
                          [](const auto& test) { return cut_name(test.param); });
 
+TEST(Training, UsesTheModelsOwnConstants) {
+    for (const Style style : {Style::kLlama, Style::kNeox}) {
+        Architecture model = tiny_architecture(style);
+        model.rope_theta = 50, model.norm_epsilon = 0.02;
+        expect_reference(training_scenario(model, 24, 2, 2));
+    }
+}
+
 // ---- Placement and order change no bit
 
 std::vector<WholeParameter> trained(const Scenario& scenario, int steps, std::vector<double>* losses = nullptr,

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
@@ -12,6 +13,7 @@
 #include "scenarios/read_architecture.h"
 #include "scenarios/read_hf_config.h"
 #include "scenarios/scenario.h"
+#include "scenarios/write_hf_config.h"
 
 namespace sluice {
 namespace {
@@ -114,6 +116,47 @@ TEST(HfConfig, DefaultsAreThoseOfTheFamilies) {
     };
     for (const Edit& e : edits)
         EXPECT_EQ(message_of(edited(e.file, e.from, e.to)), e.expected) << e.file << ": " << e.to;
+}
+
+std::string constants(const std::string& text) {
+    const Architecture a = parse_hf_config(text, "config.json", "model");
+    std::ostringstream out;
+    out << a.rope_theta << " " << a.norm_epsilon;
+    return out.str();
+}
+
+TEST(HfConfig, ConstantsArriveOrAreTheFamilys) {
+    EXPECT_EQ(constants(golden("llama-2-7b")), "10000 1e-05");
+    EXPECT_EQ(constants(golden("llama-3-8b")), "500000 1e-05");
+    EXPECT_EQ(constants(golden("qwen3-8b")), "1e+06 1e-06");
+    EXPECT_EQ(constants(golden("gpt2")), "10000 1e-05");
+    EXPECT_EQ(constants(golden("gpt-neox-20b")), "10000 1e-05");
+    const Edit edits[] = {
+        {"llama-3-8b", "\"rms_norm_eps\": 1e-05,", "", "500000 1e-06"},  // left out: transformers' default
+        {"llama-3-8b", "\"rope_theta\": 500000.0,", "", "10000 1e-05"},
+        {"llama-3-8b", "\"rope_theta\": 500000.0,", "\"rope_parameters\": {\"rope_theta\": 2500},", "2500 1e-05"},
+        {"llama-3-8b", "\"rope_theta\": 500000.0,", "\"rope_parameters\": null,", "10000 1e-05"},
+        {"gpt2", "\"layer_norm_epsilon\": 1e-05,", "\"layer_norm_epsilon\": 0.001,", "10000 0.001"},
+        {"gpt2", "\"n_ctx\": 1024", "\"rope_theta\": 3", "10000 1e-05"},  // has none
+        {"gpt-neox-20b", "\"rotary_emb_base\": 10000", "\"rotary_emb_base\": 25000", "25000 1e-05"},
+        {"gpt-neox-20b", "\"layer_norm_eps\": 1e-05,", "", "10000 1e-05"},
+    };
+    for (const Edit& e : edits) EXPECT_EQ(constants(edited(e.file, e.from, e.to)), e.expected) << e.file << e.to;
+    EXPECT_EQ(message_of(edited("llama-3-8b", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 0")),
+              "config.json:19:19: rms_norm_eps: got \"0\", expected 1e-12 ... 0.1");
+}
+
+TEST(HfConfig, WrittenConfigsAreReadAgain) {
+    for (const std::string file : {"llama-3-8b", "gpt2", "gpt-neox-20b"}) {
+        Architecture a = parse_hf_config(golden(file), "config.json", "model");
+        if (a.positions == Positions::kRope) a.rope_theta = 1.25e6;
+        a.norm_epsilon = 3e-7;
+        const std::string text = hf_config_text(a, Tokens{2048});
+        const Architecture again = parse_hf_config(text, "config.json", "model");
+        EXPECT_EQ(shape(again), shape(a)) << text;
+        EXPECT_EQ(again.rope_theta, a.rope_theta) << text;
+        EXPECT_EQ(again.norm_epsilon, a.norm_epsilon) << text;
+    }
 }
 
 TEST(HfConfig, FullAttentionInEveryLayerIsAccepted) {

@@ -73,6 +73,11 @@ TEST(ReadScenario, EveryArchitectureKeyArrives) {
     EXPECT_EQ(a.positions, Positions::kRope);
     EXPECT_FALSE(a.bias);
     EXPECT_FALSE(a.tied_embeddings);
+    EXPECT_EQ(a.rope_theta, 500000);
+    EXPECT_EQ(a.norm_epsilon, 2.5e-6);
+    const Architecture plain = read_scenario(kValid / "defaults.yaml").model;
+    EXPECT_EQ(plain.rope_theta, 10000);
+    EXPECT_EQ(plain.norm_epsilon, 1e-5);
 }
 
 TEST(ReadScenario, EveryClusterKeyArrives) {
@@ -303,7 +308,7 @@ TEST_F(NamedFiles, ErrorsNameTheFileTheyAreIn) {
         EXPECT_EQ(error.what(),
                   (folder_ / "architectures/tiny.yaml").string() +
                       ":2:1: unknown key \"hiden\", expected name, layers, hidden, heads, kv_heads, head_dim, "
-                      "ffn, vocabulary, activation, norm, positions, bias, tied_embeddings; did you mean "
+                      "ffn, vocabulary, activation, norm, positions, bias, tied_embeddings, rope_theta, norm_epsilon; did you mean "
                       "\"hidden\"?");
     }
 }
