@@ -32,14 +32,29 @@ ArenaSizes arena_sizes(const Schedule& schedule, Rank rank) {
 
 }  // namespace
 
+Bytes arena_bytes(const Schedule& schedule, Rank rank, Space space) { return arena_sizes(schedule, rank)[space]; }
+
 RankArenas::RankArenas(const Schedule& schedule, Rank rank) : schedule_(schedule), rank_(rank) {
     ArenaSizes sizes = arena_sizes(schedule, rank);
     device_ = Arena(sizes[Space::kDevice], fmt::format("device arena of rank {}", index(rank)));
     host_ = Arena(sizes[Space::kHost], fmt::format("host arena of rank {}", index(rank)));
-    first_block_.reserve(schedule.buffers.size() + 1);
-    for (const Buffer& buffer : schedule.buffers) {
+    device_bytes_ = device_.bytes(), host_bytes_ = host_.bytes();
+    find_blocks();
+}
+
+RankArenas::RankArenas(const Schedule& schedule, Rank rank, std::span<std::byte> device, std::span<std::byte> host)
+    : schedule_(schedule), rank_(rank), device_bytes_(device), host_bytes_(host) {
+    for (const Space space : {Space::kDevice, Space::kHost})
+        SLUICE_CHECK(static_cast<std::int64_t>(arena(space).size()) == arena_bytes(schedule, rank, space).value,
+                     "an arena has the bytes that the schedule needs");
+    find_blocks();
+}
+
+void RankArenas::find_blocks() {
+    first_block_.reserve(schedule_.buffers.size() + 1);
+    for (const Buffer& buffer : schedule_.buffers) {
         first_block_.push_back(static_cast<std::uint32_t>(block_ends_.size()));
-        if (buffer.rank != rank) continue;
+        if (buffer.rank != rank_) continue;
         Bytes end{};
         for (const Bytes block : buffer.blocks) block_ends_.push_back(end += block);
     }
@@ -47,7 +62,7 @@ RankArenas::RankArenas(const Schedule& schedule, Rank rank) : schedule_(schedule
 }
 
 std::span<std::byte> RankArenas::arena(Space space) const {
-    return (space == Space::kDevice ? device_ : host_).bytes();
+    return space == Space::kDevice ? device_bytes_ : host_bytes_;
 }
 
 std::span<std::byte> RankArenas::span_of(BufferId id) const {

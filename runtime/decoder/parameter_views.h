@@ -8,39 +8,45 @@
 
 namespace sluice {
 
-// `base`: the first element of the layer's part. Vectors that the architecture does not have are empty.
-class LayerParameters {
+// On the rank that `sizes` is of. `base`: the first element of the layer's part. Vectors that the architecture does not
+// have are empty.
+template <class Element>
+class LayerParametersOf {
 public:
-    LayerParameters(const RankContext& context, float* base) : c_(context), base_(base) {}
+    LayerParametersOf(const RankSizes& sizes, Element* base) : c_(sizes), base_(base) {}
 
-    std::span<float> norm(bool second) const { return vector(second ? at().norm2 : at().norm1, c_.model().hidden); }
-    std::span<float> norm_bias(bool second) const {
+    std::span<Element> norm(bool second) const { return vector(second ? at().norm2 : at().norm1, c_.model().hidden); }
+    std::span<Element> norm_bias(bool second) const {
         return vector(second ? at().norm2_bias : at().norm1_bias, c_.model().hidden);
     }
-    MatrixView query() const { return {base_ + at().qkv, c_.query_width(), c_.model().hidden}; }
-    MatrixView key_value() const {
+    BasicMatrixView<Element> query() const { return {base_ + at().qkv, c_.query_width(), c_.model().hidden}; }
+    BasicMatrixView<Element> key_value() const {
         return {base_ + at().qkv + c_.query_width() * c_.model().hidden, 2 * c_.kv_width(), c_.model().hidden};
     }
-    std::span<float> query_bias() const { return vector(at().qkv_bias, c_.query_width()); }
-    std::span<float> key_value_bias() const {
-        return at().qkv_bias == kAbsent ? std::span<float>{}
+    std::span<Element> query_bias() const { return vector(at().qkv_bias, c_.query_width()); }
+    std::span<Element> key_value_bias() const {
+        return at().qkv_bias == kAbsent ? std::span<Element>{}
                                         : vector(at().qkv_bias + c_.query_width(), 2 * c_.kv_width());
     }
-    MatrixView projection() const { return {base_ + at().projection, c_.model().hidden, c_.query_width()}; }
-    std::span<float> projection_bias() const { return vector(at().projection_bias, c_.model().hidden); }
-    MatrixView first() const { return {base_ + at().first, c_.first_width(), c_.model().hidden}; }
-    std::span<float> first_bias() const { return vector(at().first_bias, c_.first_width()); }
-    MatrixView second() const { return {base_ + at().second, c_.model().hidden, c_.ffn()}; }
-    std::span<float> second_bias() const { return vector(at().second_bias, c_.model().hidden); }
+    BasicMatrixView<Element> projection() const {
+        return {base_ + at().projection, c_.model().hidden, c_.query_width()};
+    }
+    std::span<Element> projection_bias() const { return vector(at().projection_bias, c_.model().hidden); }
+    BasicMatrixView<Element> first() const { return {base_ + at().first, c_.first_width(), c_.model().hidden}; }
+    std::span<Element> first_bias() const { return vector(at().first_bias, c_.first_width()); }
+    BasicMatrixView<Element> second() const { return {base_ + at().second, c_.model().hidden, c_.ffn()}; }
+    std::span<Element> second_bias() const { return vector(at().second_bias, c_.model().hidden); }
 
 private:
     const LayerOffsets& at() const { return c_.layout.layer; }
-    std::span<float> vector(std::int64_t offset, std::int64_t size) const {
-        return offset == kAbsent ? std::span<float>{} : std::span(base_ + offset, static_cast<std::size_t>(size));
+    std::span<Element> vector(std::int64_t offset, std::int64_t size) const {
+        return offset == kAbsent ? std::span<Element>{} : std::span(base_ + offset, static_cast<std::size_t>(size));
     }
 
-    const RankContext& c_;
-    float* base_;
+    const RankSizes& c_;
+    Element* base_;
 };
+
+using LayerParameters = LayerParametersOf<float>;
 
 }  // namespace sluice

@@ -1,15 +1,13 @@
 // What the ops of a rank need beyond their operands: the model, where its parameters stand, the tokens of the step.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <vector>
 
 #include "runtime/communicators.h"
-#include "runtime/cpu/adamw.h"
 #include "runtime/cpu/rotary_table.h"
+#include "runtime/decoder/step_inputs.h"
 #include "runtime/kernel_clock.h"
 #include "runtime/parameter_layout.h"
 #include "runtime/rank_arenas.h"
@@ -20,33 +18,14 @@
 
 namespace sluice {
 
-// Of one step, the same for all ranks; written between steps.
-struct StepInputs {
-    std::vector<std::vector<TokenId>> inputs, targets;  // by sequence of the batch, each of the sequence's length
-    AdamwStep optimizer;                                // but for gradient_scale
-    double clip = 0;                                    // limit of the gradients' norm; 0: not clipped
-    bool check_finite = false;                          // every op looks through what it wrote
-};
-
-// What a rank found out in a step.
-struct StepFindings {
-    std::vector<double> loss_sum;  // by sequence: over its tokens; of a rank of the last stage
-    double gradient_norm = 0;      // of the whole model, before clipping
-    bool stepped = false;          // false: the norm is not finite, and weights and moments are as they were
-};
-
-struct RankContext {
+// A rank, and the sizes of what it computes.
+struct RankSizes {
     const Scenario& scenario;
     const RunShape& shape;
     const Schedule& schedule;
     const RankArenas& arenas;
     const ParameterLayout& layout;
     Rank rank{};
-    std::span<const float> rotary;  // table of all positions; empty without RoPE
-    Communicators& communicators;
-    Communicator* shards = nullptr;  // of the rank's sequence-parallel group, for exchanges inside the loss
-    const StepInputs& inputs;
-    StepFindings& findings;
 
     const Architecture& model() const { return scenario.model; }
     const RankRole& role() const { return shape.ranks[index(rank)]; }
@@ -66,6 +45,15 @@ struct RankContext {
     std::int64_t tokens(const Op& op) const { return subsequence(op).length.value; }
     std::int64_t rows(const Op& op) const { return tokens(op) / shape.shards; }
     std::int64_t first_row(const Op& op) const { return role().shard * rows(op); }
+};
+
+// What ops of a rank on the CPU need beside that.
+struct RankContext : RankSizes {
+    std::span<const float> rotary;  // table of all positions; empty without RoPE
+    Communicators& communicators;
+    Communicator* shards = nullptr;  // of the rank's sequence-parallel group, for exchanges inside the loss
+    const StepInputs& inputs;
+    StepFindings& findings;
 };
 
 // An op ready to run: everything it needs is found. Allocates nothing when called.

@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "runtime/cpu/cpu_run.h"
-#include "runtime/parameter_layout.h"
+#include "runtime/decoder/engine.h"
 #include "runtime/run_shape.h"
 #include "runtime/vocabulary_shard.h"
 #include "scenarios/scenario.h"
@@ -51,7 +50,7 @@ class Session {
 public:
     // Refers to nothing of the caller's. Throws InputError for a schedule that cannot be run, EnvironmentError when
     // memory is short.
-    Session(Scenario scenario, Schedule schedule, const CpuOptions& options = {});
+    Session(Scenario scenario, Schedule schedule, const EngineMaker& engine);
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -77,15 +76,7 @@ public:
     const Scenario& scenario() const;
     const Schedule& schedule() const;
     const RunShape& shape() const;
-    const std::vector<RankArenas>& arenas() const;
-    CpuRun& run();
-
-    struct MemoryUse {
-        Bytes device{}, host{};  // arenas of all ranks
-        Bytes process{};         // resident, of the whole process
-        Bytes beyond() const { return process - device - host; }
-    };
-    MemoryUse memory() const;
+    Engine& engine();
 
     // A gradient of the last step, gathered over ranks: before the step only what earlier steps left. For tests.
     std::vector<WholeParameter> gradients() const;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "runtime/decoder/cpu_engine.h"
 #include "runtime/measured_trace.h"
 #include "tests/runtime/training_case.h"
 #include "traces/step_summary.h"
@@ -32,7 +33,7 @@ Scenario four_ranks() { return training_scenario(tiny_architecture(Style::kLlama
 TEST(SessionFailure, ABadTokenEndsTheRunWithItsPlace) {
     const Scenario s = four_ranks();
     for (const bool target : {false, true}) {
-        Session session(s, lowered_schedule(s));
+        Session session(s, lowered_schedule(s), cpu_engine());
         session.initialise(1);
         StepTokens tokens = random_tokens(s, 1);
         (target ? tokens.targets : tokens.inputs)[0][21] = 37;
@@ -45,7 +46,7 @@ TEST(SessionFailure, ABadTokenEndsTheRunWithItsPlace) {
 
 TEST(SessionFailure, NamesTheOpThatMakesTheFirstValueThatIsNotFinite) {
     const Scenario s = four_ranks();
-    Session session(s, lowered_schedule(s));
+    Session session(s, lowered_schedule(s), cpu_engine());
     session.initialise(1);
     std::vector<WholeParameter> parameters = session.parameters();
     for (WholeParameter& p : parameters)
@@ -75,16 +76,17 @@ TEST(SessionFailure, RefusesWhatItCannotRun) {
     for (const Case& c : cases) {
         Scenario s = four_ranks();
         c.change(s);
-        const std::string message = message_of([&] { Session session(s, lowered_schedule(s)); });
+        const std::string message = message_of([&] { Session session(s, lowered_schedule(s), cpu_engine()); });
         EXPECT_NE(message.find(c.says), std::string::npos) << message;
     }
     Scenario s = four_ranks();
     const Schedule schedule = lowered_schedule(s);
     s.sequence = Tokens{96};
-    EXPECT_NE(message_of([&] { Session session(s, schedule); }).find("expected the sequence of 96"), std::string::npos);
+    EXPECT_NE(message_of([&] { Session session(s, schedule, cpu_engine()); }).find("expected the sequence of 96"),
+              std::string::npos);
     s = four_ranks();
     s.model.ffn = 48;
-    EXPECT_NE(message_of([&] { Session session(s, schedule); }).find("weights"), std::string::npos);
+    EXPECT_NE(message_of([&] { Session session(s, schedule, cpu_engine()); }).find("weights"), std::string::npos);
 }
 
 // ---- Memory
@@ -99,9 +101,9 @@ Scenario wide_scenario() {
 
 TEST(SessionMemory, OpsAloneWriteTheWholeArena) {
     const Scenario s = wide_scenario();
-    Session session(s, lowered_schedule(s));
+    Session session(s, lowered_schedule(s), cpu_engine());
     const Schedule& schedule = session.schedule();
-    const RankArenas& arenas = session.arenas().front();
+    const RankArenas& arenas = session.engine().arenas().front();
     for (const Space space : {Space::kDevice, Space::kHost}) poison(arenas.arena(space));
     session.initialise(1);
     session.step(random_tokens(s, 1), {});
@@ -126,19 +128,19 @@ TEST(SessionMemory, OpsAloneWriteTheWholeArena) {
 
 TEST(SessionMemory, ArenasAreCloseToWhatLives) {
     const Scenario s = wide_scenario();
-    Session session(s, lowered_schedule(s));
+    Session session(s, lowered_schedule(s), cpu_engine());
     session.initialise(1);
     session.step(random_tokens(s, 1), {});
-    const StepSummary summary = summarize_step(measured_trace(session.schedule(), session.run().times(), {}));
+    const StepSummary summary = summarize_step(measured_trace(session.schedule(), session.engine().times(), {}));
     for (const PoolPeak& peak : summary.device_peaks) {
         EXPECT_EQ(peak.arena.value,
-                  static_cast<std::int64_t>(session.arenas()[peak.owner].arena(Space::kDevice).size()));
+                  static_cast<std::int64_t>(session.engine().arenas()[peak.owner].arena(Space::kDevice).size()));
         EXPECT_LE(peak.arena / peak.live, 1.05);
     }
     // Beside the arenas: the schedule, code, threads' stacks, OpenBLAS's buffers (one per thread that multiplies).
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // these keep memory of their own for every byte
-    const Session::MemoryUse use = session.memory();
-    EXPECT_LT(use.beyond(), 400_MiB);
+    const MemoryUse use = session.engine().memory();
+    EXPECT_LT(use.beyond, 400_MiB);
 #endif
 }
 
@@ -151,10 +153,10 @@ TEST(SessionMemory, SavingShardsFreesWhatTheInventorySays) {
         model.layers = layers, model.hidden = 64, model.head_dim = 16, model.ffn = 96;
         Scenario s = training_scenario(model, 512, 2, 2, 1);
         s.policy.saved_inputs = saved;
-        Session session(s, lowered_schedule(s));
+        Session session(s, lowered_schedule(s), cpu_engine());
         session.initialise(1);
         session.step(random_tokens(s, 1), {});
-        return Bytes{static_cast<std::int64_t>(session.arenas().front().arena(Space::kDevice).size())};
+        return Bytes{static_cast<std::int64_t>(session.engine().arenas().front().arena(Space::kDevice).size())};
     };
     const Bytes rows = 4_B * (512 * 64);
     const auto saved = [&](std::int64_t layers) {
@@ -169,7 +171,7 @@ TEST(SessionMemory, SavingShardsFreesWhatTheInventorySays) {
 std::vector<double> losses_on_text(const Scenario& s, int steps) {
     std::ifstream file(std::string(SLUICE_SOURCE_DIR) + "/README.md", std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    Session session(s, lowered_schedule(s));
+    Session session(s, lowered_schedule(s), cpu_engine());
     session.initialise(5);
     StepSettings settings;
     settings.learning_rate = 3e-3F;

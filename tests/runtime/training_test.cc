@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "runtime/decoder/cpu_engine.h"
 #include "tests/runtime/training_case.h"
 
 namespace sluice {
@@ -14,7 +15,7 @@ namespace {
 constexpr double kBound = 2e-5;
 
 void expect_reference(const Scenario& scenario) {
-    Session session(scenario, lowered_schedule(scenario));
+    Session session(scenario, lowered_schedule(scenario), cpu_engine());
     session.initialise(7);
     const ReferenceParameters parameters = reference_parameters(session);
     const StepTokens tokens = random_tokens(scenario, 1);
@@ -86,7 +87,7 @@ TEST(Training, UsesTheModelsOwnConstants) {
 
 std::vector<WholeParameter> trained(const Scenario& scenario, int steps, std::vector<double>* losses = nullptr,
                                     const CpuOptions& options = {}) {
-    Session session(scenario, lowered_schedule(scenario), options);
+    Session session(scenario, lowered_schedule(scenario), cpu_engine(options));
     session.initialise(3);
     StepSettings settings;
     settings.learning_rate = 1e-2F;

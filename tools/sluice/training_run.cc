@@ -17,6 +17,7 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/write_checkpoint.h"
 #include "runtime/data/open_tokens.h"
+#include "runtime/decoder/cpu_engine.h"
 #include "runtime/measured_trace.h"
 #include "scenarios/policy_names.h"
 #include "scenarios/write_hf_config.h"
@@ -119,7 +120,7 @@ struct TrainingRun::State {
     }
 
     void open_session() {
-        session = std::make_unique<Session>(planned.scenario, planned.schedule, options.cpu);
+        session = std::make_unique<Session>(planned.scenario, planned.schedule, cpu_engine(options.cpu));
         schedule_fingerprint = fingerprint_hex(fingerprint(to_binary(planned.schedule)));
     }
 
@@ -216,7 +217,7 @@ StepRecord TrainingRun::step(const std::function<void(const StepRecord&)>& tell)
         record.worst_exposed_copies =
             std::max(record.worst_exposed_copies, (lane.exposed_d2h + lane.exposed_h2d) / record.report.time);
     record.of_floor = s.planned.floor / record.report.time;
-    record.memory = s.session->memory();
+    record.memory = s.session->engine().memory();
     if (const PoolPeak* peak = summary.fullest_device()) record.device_peak = peak->live;
     for (const PoolPeak& peak : summary.host_peaks) record.host_peak += peak.live;
     if (tell) tell(record);
@@ -233,7 +234,7 @@ Trace TrainingRun::trace() const {
     provenance.calibration = s.planned.scenario.calibration.name;
     provenance.hardware = fmt::format("this machine's CPU, {} logical cores", sysconf(_SC_NPROCESSORS_ONLN));
     provenance.versions = {{"sluice", SLUICE_VERSION}};
-    return measured_trace(s.planned.schedule, s.session->run().times(), std::move(provenance));
+    return measured_trace(s.planned.schedule, s.session->engine().times(), std::move(provenance));
 }
 
 void TrainingRun::replace(PlannedRun planned) {
@@ -250,7 +251,7 @@ void TrainingRun::replace(PlannedRun planned) {
 void TrainingRun::limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) {
     CpuOptions& cpu = state_->options.cpu;
     (lane == LaneKind::kCopyOut ? cpu.copy_out_limit : cpu.copy_in_limit) = limit;
-    state_->session->run().limit_copies(lane, limit);
+    state_->session->engine().limit_copies(lane, limit);
 }
 
 std::string step_line(const StepRecord& r, std::int64_t steps) {

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "planner/folded_step.h"
 #include "planner/plan.h"
+#include "runtime/cpu/cpu_run.h"
 #include "runtime/cpu/learning_rate.h"
 #include "runtime/data/sequence_stream.h"
 #include "runtime/decoder/session.h"
@@ -41,7 +42,7 @@ struct StepRecord {
     double exposed_copies = 0;        // share of the step, mean over ranks: compute lanes idle for copies
     double worst_exposed_copies = 0;  // the same of the rank with most
     double of_floor = 0;              // what the compute of the busiest rank takes by the calibration / the step
-    Session::MemoryUse memory;
+    MemoryUse memory;
     Bytes device_peak{}, host_peak{};  // live bytes, of the fullest rank and of all pinned memory
 };
 

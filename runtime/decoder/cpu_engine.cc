@@ -1,0 +1,266 @@
+#include "runtime/decoder/cpu_engine.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/cpu/first_non_finite.h"
+#include "runtime/decoder/bind_op.h"
+#include "schedule/describe.h"
+
+namespace sluice {
+namespace {
+
+// Where a slice's elements are in a buffer of the rank.
+struct SliceView {
+    std::int64_t offset = 0;
+    std::span<float> weights, gradients, first_moment, second_moment;
+};
+
+// The rank's buffers of a kind, in the order of the schedule.
+std::vector<std::span<float>> buffers_of(const Schedule& schedule, const RankArenas& arenas, BufferKind kind) {
+    std::vector<std::span<float>> found;
+    for (const Buffer& buffer : schedule.buffers)
+        if (buffer.rank == arenas.rank() && buffer.kind == kind && buffer.space == Space::kDevice)
+            found.push_back(as_floats(arenas.span_of(buffer.id)));
+    return found;
+}
+
+std::span<float> expect_one(const std::vector<std::span<float>>& found, std::int64_t count, const char* what) {
+    if (found.size() == 1 && static_cast<std::int64_t>(found[0].size()) == count) return found[0];
+    throw InputError(fmt::format("this schedule cannot be run: got {} values of {} on a rank, expected {}",
+                                 found.empty() ? 0 : found[0].size(), what, count));
+}
+
+std::vector<SliceView> slice_views(const Schedule& schedule, const RankArenas& arenas, const ParameterLayout& layout) {
+    const std::span<float> weights =
+        expect_one(buffers_of(schedule, arenas, BufferKind::kWeights), layout.elements, "weights");
+    const std::span<float> moments =
+        expect_one(buffers_of(schedule, arenas, BufferKind::kOptimizer), 2 * layout.elements, "optimizer state");
+    const std::vector<std::span<float>> gradients = buffers_of(schedule, arenas, BufferKind::kGrads);
+    std::size_t values = 0;
+    for (const std::span<float> g : gradients) values += g.size();
+    if (gradients.size() != (layout.head_part ? 2U : 1U) || values != static_cast<std::size_t>(layout.elements))
+        throw InputError(fmt::format("this schedule cannot be run: got {} values of gradients on a rank, expected {}",
+                                     values, layout.elements));
+    std::vector<SliceView> views;
+    for (const ParameterSlice& slice : layout.slices) {
+        const auto at = static_cast<std::size_t>(slice.offset), count = static_cast<std::size_t>(slice.held());
+        const bool head = layout.head_part && slice.offset >= layout.head_part->offset;
+        const std::size_t from = head ? static_cast<std::size_t>(layout.head_part->offset) : 0;
+        views.push_back({slice.offset, weights.subspan(at, count), gradients[head ? 1 : 0].subspan(at - from, count),
+                         moments.subspan(at, count),
+                         moments.subspan(static_cast<std::size_t>(layout.elements) + at, count)});
+    }
+    return views;
+}
+
+// Does an op of this function write all of the tensor, in forward or when it is made again?
+bool makes(Function function, Tensor tensor) {
+    using enum Tensor;
+    switch (tensor) {
+        case kBlockInput:
+            return function == Function::kNorm1;
+        case kNorm1Statistics:
+            return function == Function::kNorm1 || function == Function::kNorms;
+        case kQuery:
+            return function == Function::kAttention || function == Function::kQuery;
+        case kAttentionOutput:
+        case kLogSumExp:
+            return function == Function::kAttention;
+        case kMiddleResidual:
+            return function == Function::kNorm2;
+        case kNorm2Statistics:
+            return function == Function::kNorm2 || function == Function::kNorms;
+        case kFirstMlpOutput:
+        case kActivationOutput:
+            return function == Function::kMlp;
+        case kNorm1Output:  // of all rows it may be the next op, a gather, that writes the rest
+        case kNorm2Output:
+            return false;
+    }
+    return false;
+}
+
+Bytes resident_memory() {
+    std::ifstream statm("/proc/self/statm");
+    std::int64_t size = 0, resident = 0;
+    statm >> size >> resident;
+    return Bytes{resident * sysconf(_SC_PAGESIZE)};
+}
+
+std::vector<float> rotary_table(const Scenario& s) {
+    if (s.model.positions != Positions::kRope) return {};
+    const RotaryShape shape{s.model.head_dim, s.model.head_dim, s.model.rope_theta};
+    std::vector<float> table(static_cast<std::size_t>(rotary_table_bytes(shape, s.sequence).value) / sizeof(float));
+    fill_rotary_table(shape, Tokens{}, s.sequence, table);
+    return table;
+}
+
+class CpuEngine : public Engine {
+public:
+    CpuEngine(const EngineParts& parts, const CpuOptions& options)
+        : parts_(parts),
+          arenas_(map_arenas(parts.schedule)),
+          rotary_(rotary_table(parts.scenario)),
+          communicators_(parts.schedule, monitor_) {
+        const Precision& precision = parts.scenario.precision;
+        if (precision.weights != DataType::kFp32 || precision.kv_gradients != DataType::kFp32 ||
+            precision.gradients != DataType::kFp32)
+            throw InputError(
+                "this schedule cannot be run on the CPU: got bf16, expected precision fp32 throughout (in the "
+                "scenario: precision: {weights: fp32})");
+        add_loss_groups();
+        add_contexts();
+        for (const Op& op : parts.schedule.ops) bound_.push_back(bind_op(contexts_[index(op.rank)], op));
+        run_.emplace(
+            parts.schedule, arenas_, monitor_,
+            [this](const Op& op, KernelClock& clock) {
+                bound_[index(op.id)](clock);
+                if (parts_.inputs.check_finite) expect_finite(op);
+            },
+            options);
+    }
+
+    void read(Rank rank, const ParameterSlice& slice, ParameterState state, std::span<float> values) const override {
+        const std::span<const float> held = values_of(rank, slice, state);
+        std::copy(held.begin(), held.end(), values.begin());
+    }
+    void write(Rank rank, const ParameterSlice& slice, ParameterState state, std::span<const float> values) override {
+        std::copy(values.begin(), values.end(), values_of(rank, slice, state).begin());
+    }
+
+    const std::vector<StepFindings>& run_step() override {
+        for (StepFindings& f : findings_) std::fill(f.loss_sum.begin(), f.loss_sum.end(), 0.0);
+        run_->run_step();
+        return findings_;
+    }
+    const StepTimes& times() const override { return run_->times(); }
+    Seconds step_time() const override { return run_->step_time(); }
+    void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) override { run_->limit_copies(lane, limit); }
+    const std::vector<RankArenas>& arenas() const override { return arenas_; }
+    MemoryUse memory() const override;
+
+private:
+    void add_loss_groups();
+    void add_contexts();
+    std::span<float> values_of(Rank rank, const ParameterSlice& slice, ParameterState state) const;
+    // What the op wrote. Scratch is not looked at, parts of it are never written; nor are tensors that other ops make.
+    void expect_finite(const Op& op) const {
+        for (const Access& access : op.accesses) {
+            const BufferKind kind = parts_.schedule.buffers[index(access.buffer)].kind;
+            if (access.mode == AccessMode::kRead || kind == BufferKind::kWorkspace || kind == BufferKind::kOptimizer)
+                continue;
+            if (kind == BufferKind::kComm && !std::holds_alternative<Collective>(op.work) &&
+                op.tag.function == Function::kGradientNorm)
+                continue;
+            expect_finite(op, access);
+        }
+    }
+    void expect_finite(const Op& op, const Access& access) const;
+    void expect_finite(const Op& op, const Buffer& buffer, std::span<const float> values) const;
+
+    const EngineParts parts_;
+    RunMonitor monitor_;
+    const std::vector<RankArenas> arenas_;
+    const std::vector<float> rotary_;
+    Communicators communicators_;
+    std::deque<Communicator> loss_groups_;  // by sequence-parallel group
+    std::vector<StepFindings> findings_;
+    std::deque<RankContext> contexts_;
+    std::vector<BoundOp> bound_;                  // by op
+    std::vector<std::vector<SliceView>> slices_;  // by rank, by offset
+    std::optional<CpuRun> run_;                   // last: its threads end before the rest goes
+};
+
+void CpuEngine::add_loss_groups() {
+    const RunShape& shape = parts_.shape;
+    if (shape.shards == 1) return;
+    for (std::size_t r = 0; r < parts_.schedule.ranks.size(); r += static_cast<std::size_t>(shape.shards)) {
+        std::vector<Rank> members;
+        for (std::int64_t t = 0; t < shape.shards; ++t) members.push_back(id_at<Rank>(r + static_cast<std::size_t>(t)));
+        loss_groups_.emplace_back(fmt::format("loss of ranks {} to {}", r, index(members.back())), members, monitor_);
+    }
+}
+
+void CpuEngine::add_contexts() {
+    const RunShape& shape = parts_.shape;
+    findings_.resize(parts_.schedule.ranks.size());
+    for (StepFindings& f : findings_) f.loss_sum.assign(static_cast<std::size_t>(parts_.scenario.batch), 0);
+    for (std::size_t r = 0; r < findings_.size(); ++r) {
+        slices_.push_back(slice_views(parts_.schedule, arenas_[r], parts_.layouts[r]));
+        const auto group = r / static_cast<std::size_t>(shape.shards);
+        contexts_.push_back(
+            RankContext{{parts_.scenario, shape, parts_.schedule, arenas_[r], parts_.layouts[r], id_at<Rank>(r)},
+                        rotary_,
+                        communicators_,
+                        shape.shards > 1 ? &loss_groups_[group] : nullptr,
+                        parts_.inputs,
+                        findings_[r]});
+    }
+}
+
+std::span<float> CpuEngine::values_of(Rank rank, const ParameterSlice& slice, ParameterState state) const {
+    const std::vector<SliceView>& views = slices_[index(rank)];
+    const auto at = std::lower_bound(views.begin(), views.end(), slice.offset,
+                                     [](const SliceView& view, std::int64_t offset) { return view.offset < offset; });
+    switch (state) {
+        case ParameterState::kWeights:
+            return at->weights;
+        case ParameterState::kGradients:
+            return at->gradients;
+        case ParameterState::kFirstMoment:
+            return at->first_moment;
+        case ParameterState::kSecondMoment:
+            return at->second_moment;
+    }
+    return {};
+}
+
+MemoryUse CpuEngine::memory() const {
+    MemoryUse use;
+    for (const RankArenas& of_rank : arenas_) {
+        use.device += Bytes{static_cast<std::int64_t>(of_rank.arena(Space::kDevice).size())};
+        use.host += Bytes{static_cast<std::int64_t>(of_rank.arena(Space::kHost).size())};
+    }
+    use.process = resident_memory();
+    use.beyond = use.process - use.device - use.host;
+    return use;
+}
+
+void CpuEngine::expect_finite(const Op& op, const Access& access) const {
+    const RankArenas& of_rank = arenas_[index(op.rank)];
+    const Buffer& buffer = parts_.schedule.buffers[index(access.buffer)];
+    const std::span<float> values = as_floats(of_rank.span_of(access));
+    if (buffer.tensors.empty()) return expect_finite(op, buffer, values);
+    std::size_t begin = 0;
+    for (const SavedTensor& saved : buffer.tensors) {
+        const std::size_t count = static_cast<std::size_t>(saved.bytes.value) / sizeof(float);
+        if (makes(op.tag.function, saved.tensor)) expect_finite(op, buffer, values.subspan(begin, count));
+        begin += count;
+    }
+}
+
+void CpuEngine::expect_finite(const Op& op, const Buffer& buffer, std::span<const float> values) const {
+    const auto at = first_non_finite(values);
+    if (!at) return;
+    throw InternalError(fmt::format(
+        "step {}: the first value that is not finite is made by {}, {} {} of layer {}, subsequence {}: value {} of {}",
+        parts_.inputs.optimizer.step, describe(op), name(op.tag.phase), name(op.tag.function), op.tag.layer,
+        op.tag.subsequence, *at, describe(buffer)));
+}
+
+}  // namespace
+
+EngineMaker cpu_engine(const CpuOptions& options) {
+    return [options](const EngineParts& parts) -> std::unique_ptr<Engine> {
+        return std::make_unique<CpuEngine>(parts, options);
+    };
+}
+
+}  // namespace sluice

@@ -1,0 +1,65 @@
+// What a session runs its steps on: the CPU, or a GPU. It holds the memory of all ranks, and what every op does there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+#include "runtime/decoder/step_inputs.h"
+#include "runtime/parameter_layout.h"
+#include "runtime/rank_arenas.h"
+#include "runtime/run_shape.h"
+#include "runtime/step_times.h"
+#include "scenarios/scenario.h"
+#include "schedule/schedule.h"
+
+namespace sluice {
+
+// Of a parameter. Weights are the fp32 ones that the optimizer keeps, wherever kernels read others.
+enum class ParameterState : std::uint8_t { kWeights, kGradients, kFirstMoment, kSecondMoment };
+
+struct MemoryUse {
+    Bytes device{}, host{};  // arenas of all ranks
+    Bytes process{};         // resident in the host's memory, of the whole process
+    Bytes beyond{};          // of that, what is no arena
+    Bytes device_beyond{};   // in a GPU's memory beyond its arena: context, libraries, tokens; 0 on the CPU
+};
+
+class Engine {
+public:
+    virtual ~Engine() = default;
+
+    // The slice's values on the rank, between steps.
+    virtual void read(Rank, const ParameterSlice&, ParameterState, std::span<float> values) const = 0;
+    virtual void write(Rank, const ParameterSlice&, ParameterState, std::span<const float> values) = 0;
+
+    // Runs one step on EngineParts::inputs and returns what each rank found. Throws the first failure, in one line;
+    // after that the engine is of no more use.
+    virtual const std::vector<StepFindings>& run_step() = 0;
+
+    // Of the last step.
+    virtual const StepTimes& times() const = 0;
+    virtual Seconds step_time() const = 0;
+
+    // From the next step on.
+    virtual void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) = 0;
+
+    virtual const std::vector<RankArenas>& arenas() const = 0;
+    virtual MemoryUse memory() const = 0;
+};
+
+// What an engine is made for; it outlives the engine and does not move.
+struct EngineParts {
+    const Scenario& scenario;
+    const Schedule& schedule;
+    const RunShape& shape;
+    std::span<const ParameterLayout> layouts;  // by rank
+    const StepInputs& inputs;                  // written between steps
+};
+using EngineMaker = std::function<std::unique_ptr<Engine>(const EngineParts&)>;
+
+}  // namespace sluice
