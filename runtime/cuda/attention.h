@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/units.h"
 #include "runtime/cpu/causal_attention.h"
+#include "runtime/cpu/rotary_table.h"
 #include "runtime/cuda/device_views.h"
 
 namespace sluice::cuda {
@@ -28,33 +30,47 @@ struct ConstAttentionSaved {
 };
 
 struct AttentionGradients {
-    Bf16Matrix query;       // (length, heads * head_dim): overwritten, not yet turned back by RoPE
+    Bf16Matrix query;       // (length, heads * head_dim): overwritten
     Fp32Matrix key, value;  // (begin + length, kv_heads * head_dim): accumulators
     bool begins = false;    // they are overwritten instead of added to
+    // The query's gradient is turned back by RoPE, whose positions are those of the call; nothing: it is left as it is.
+    std::optional<RotaryShape> turned_back;
 };
 
 // The plans of one rank. A backward call is cut into the square of a subsequence's own keys, and its prefix unmasked,
-// at most kKvGradientChunk keys at a time: a masked tile costs as much as another in cuDNN's backward. Every part
-// leaves dQ, dK and dV in bf16 in the workspace; they are summed in fp32.
+// at most so many keys at a time: a masked tile costs as much as another in cuDNN's backward. Every part leaves dQ, dK
+// and dV in bf16 in the workspace; they are summed in fp32. A prefix is cut at the last multiple of 128 keys, where
+// cuDNN's unmasked backward is right for sure; what is left of it goes with the square. So every length works, and
+// those of 128 are fast. Where there is one part only, it writes dQ where it belongs.
+//
+// O, LSE, dK and dV repeat bit by bit; dQ does if `deterministic`. One workspace is used by one call at a time.
 class AttentionPlans {
 public:
+    // Keys of one unmasked part. The memory model counts with the same (models/rank_memory.h, kKvGradientChunk).
+    static constexpr Tokens kKeysAtOnce{131072};
+
     // `deterministic`: dQ repeats bit by bit; needs 2 * heads * queries * keys bytes more of workspace.
-    explicit AttentionPlans(bool deterministic = false);
+    // `keys_at_once`: a multiple of 128.
+    explicit AttentionPlans(bool deterministic = false, Tokens keys_at_once = kKeysAtOnce);
     ~AttentionPlans();
     AttentionPlans(const AttentionPlans&) = delete;
     AttentionPlans& operator=(const AttentionPlans&) = delete;
 
-    // Builds the plans of a shape, once (up to 0.2 s each). Strides are those of the operands; every head_dim is the
-    // innermost dimension. Throws InputError for a shape that cuDNN has no engine for.
+    // Elements from token to token, multiples of 8. Rows of out and of its gradient lie gapless.
     struct Strides {
-        std::int64_t query = 0, key_value = 0;  // elements from token to token; out and gradients of out lie gapless
+        std::int64_t query = 0, key_value = 0;
+        std::int64_t query_gradient = 0;  // 0: gapless
+        friend bool operator==(const Strides&, const Strides&) = default;
     };
+    // Builds the plans of a shape, once (up to 0.2 s each); a shape has one set of strides. Throws InputError for a
+    // shape that cuDNN has no engine for: a head_dim that is no multiple of 8 or above 128, a single query.
     void prepare(const AttentionShape&, Strides);
 
     // Exact bytes of device memory that the calls below use; prepared shapes only.
     Bytes forward_workspace(const AttentionShape&) const;
     Bytes backward_workspace(const AttentionShape&) const;
 
+    // Operands and workspace begin at multiples of 16 and 256 bytes. Nothing is allocated on the device.
     void forward(Stream, const AttentionShape&, const AttentionOperands&, const AttentionSaved&, std::byte* workspace);
     void backward(Stream, const AttentionShape&, const AttentionOperands&, const ConstAttentionSaved&,
                   ConstBf16Matrix dout, const AttentionGradients&, std::byte* workspace);
