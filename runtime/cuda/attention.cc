@@ -1,6 +1,5 @@
 #include "runtime/cuda/attention.h"
 
-#include <cudnn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -269,17 +268,6 @@ void AttentionPlans::backward(Stream stream, const AttentionShape& s, const Atte
     } else if (out.turned_back) {
         rotate(stream, rotary, s.begin, RotationSense::kBackward, out.query);
     }
-}
-
-std::string cudnn_description() {
-    const auto version = [](std::size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); };
-    const std::size_t loaded = cudnnGetVersion();
-    if (loaded != CUDNN_VERSION)
-        throw EnvironmentError(
-            fmt::format("cuDNN {} is loaded, but Sluice was built with {}; put the folder of the right "
-                        "libcudnn.so.9 first in LD_LIBRARY_PATH",
-                        version(loaded), version(CUDNN_VERSION)));
-    return "cuDNN " + version(loaded);
 }
 
 }  // namespace sluice::cuda

@@ -12,7 +12,8 @@ namespace sluice::cuda {
 void check(int cuda_error, std::string_view what) {
     const auto error = static_cast<cudaError_t>(cuda_error);
     if (error == cudaSuccess) return;
-    throw EnvironmentError(fmt::format("{}: CUDA says: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
+    throw EnvironmentError(
+        fmt::format("{}: CUDA says: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
 }
 
 void check_cublas(int status, std::string_view what) {

@@ -84,6 +84,17 @@ TensorLayout transposed(TensorLayout l) {
     return l;
 }
 
+std::string cudnn_description() {
+    const auto version = [](std::size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); };
+    const std::size_t loaded = cudnnGetVersion();
+    if (loaded != CUDNN_VERSION)
+        throw EnvironmentError(
+            fmt::format("cuDNN {} is loaded, but Sluice was built with {}; put the folder of the right "
+                        "libcudnn.so.9 first in LD_LIBRARY_PATH",
+                        version(loaded), version(CUDNN_VERSION)));
+    return "cuDNN " + version(loaded);
+}
+
 CudnnHandle::CudnnHandle() {
     cudnn_description();  // throws for another version than ours
     cudnnHandle_t created = nullptr;
