@@ -14,13 +14,17 @@ double correction(float beta, std::int64_t step) {
 
 }  // namespace
 
+AdamwFactors adamw_factors(const AdamwStep& s) {
+    return {static_cast<float>(s.learning_rate / correction(s.beta1, s.step)),
+            static_cast<float>(1.0 / std::sqrt(correction(s.beta2, s.step))),
+            static_cast<float>(1.0 - static_cast<double>(s.learning_rate) * s.weight_decay)};
+}
+
 void adamw(const AdamwStep& s, std::span<const float> gradients, const AdamwState& state) {
     SLUICE_CHECK(gradients.size() == state.weights.size() && gradients.size() == state.first_moment.size() &&
                      gradients.size() == state.second_moment.size() && s.step >= 1,
                  "every parameter has a gradient and two moments, and steps count from 1");
-    const auto size = static_cast<float>(s.learning_rate / correction(s.beta1, s.step));
-    const auto spread = static_cast<float>(1.0 / std::sqrt(correction(s.beta2, s.step)));
-    const auto kept = static_cast<float>(1.0 - static_cast<double>(s.learning_rate) * s.weight_decay);
+    const auto [size, spread, kept] = adamw_factors(s);
     const float beta1 = s.beta1, beta2 = s.beta2, rest1 = 1.0F - beta1, rest2 = 1.0F - beta2;
     const float epsilon = s.epsilon, scale = s.gradient_scale;
     const auto count = static_cast<std::int64_t>(gradients.size());

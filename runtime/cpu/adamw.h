@@ -27,4 +27,12 @@ struct AdamwState {
 //   epsilon)
 void adamw(const AdamwStep&, std::span<const float> gradients, const AdamwState& state);
 
+// What of the formula is the same for all parameters of a step.
+struct AdamwFactors {
+    float size = 0;    // learning_rate / (1 - beta1^step)
+    float spread = 0;  // 1 / sqrt(1 - beta2^step)
+    float kept = 0;    // 1 - learning_rate weight_decay
+};
+AdamwFactors adamw_factors(const AdamwStep&);
+
 }  // namespace sluice

@@ -1,9 +1,8 @@
-#include "runtime/cuda/column_sums.h"
-
 #include <algorithm>
 
 #include "base/error.h"
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/column_sums.h"
 #include "runtime/cuda/elementwise.h"
 #include "runtime/cuda/reduce.cuh"
 #include "runtime/cuda/vector.cuh"
@@ -12,8 +11,8 @@ namespace sluice::cuda {
 namespace {
 
 // A warp reads 32 neighbouring columns of every 32nd row, then sums one of the block's columns across the warps.
-__global__ void __launch_bounds__(1024) partial_rows_kernel(const float* partials, const std::int64_t rows,
-                                                            const std::int64_t columns, float* sums) {
+__global__ void __launch_bounds__(1024)
+    partial_rows_kernel(const float* partials, const std::int64_t rows, const std::int64_t columns, float* sums) {
     __shared__ float tile[kWarp][kWarp + 1];
     const std::int64_t column = blockIdx.x * static_cast<std::int64_t>(kWarp) + threadIdx.x;
     float total = 0;
@@ -28,10 +27,10 @@ __global__ void __launch_bounds__(1024) partial_rows_kernel(const float* partial
     if (threadIdx.x == 0 && own < columns) sums[own] += sum;
 }
 
-constexpr int kWidth = 8;                 // columns of a thread
-constexpr unsigned kRowLanes = 8;         // rows that a block is at
+constexpr int kWidth = 8;          // columns of a thread
+constexpr unsigned kRowLanes = 8;  // rows that a block is at
 constexpr std::int64_t kColumnTile = static_cast<std::int64_t>(kWarp) * kWidth;
-constexpr std::int64_t kBlocks = 1056;    // 8 for each SM of an H200
+constexpr std::int64_t kBlocks = 1056;     // 8 for each SM of an H200
 constexpr std::int64_t kRowsAtLeast = 64;  // of a block: its partial sums are a small part of what it reads
 
 // Block (x, y) sums slice y of the rows of column tile x. dy is read in fours of rows, to have them under way at once.

@@ -1,6 +1,5 @@
-#include "runtime/cuda/elementwise.h"
-
 #include "base/error.h"
+#include "runtime/cuda/elementwise.h"
 #include "runtime/cuda/map_rows.cuh"
 #include "runtime/cuda/reduce.cuh"
 

@@ -129,8 +129,7 @@ __global__ void __launch_bounds__(kNormMaxThreads, 1) norm_backward_kernel(const
         if constexpr (kCentred) {
             // both sums behind one barrier
             mean_g = warp_sum(sum_g);
-            if (threadIdx.x % kWarp == 0)
-                slots[parity][1][(threadIdx.y * blockDim.x + threadIdx.x) / kWarp] = mean_g;
+            if (threadIdx.x % kWarp == 0) slots[parity][1][(threadIdx.y * blockDim.x + threadIdx.x) / kWarp] = mean_g;
         }
         mean_gn = row_sum(sum_gn, slots[parity][0]) * per_column;
         if constexpr (kCentred) {

@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "base/error.h"
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/rotary.h"
+#include "runtime/cuda/vector.cuh"
+
+namespace sluice::cuda {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr std::int64_t kMostPairs = 256;  // of a head: their frequencies are an argument of the kernel
+constexpr std::int64_t kMostTokens = 16;  // of a block
+
+template <class Element>
+struct Rotation {
+    BasicMatrixView<const Element> x;
+    Bf16Matrix out;
+    std::int64_t begin;       // position of row 0
+    float sign;               // of the angle
+    unsigned head_dim, half;  // half: pairs of a head
+    unsigned rotated_heads;
+    bool copies;      // columns that are not turned go from x to out
+    unsigned tokens;  // of a block
+    // Per pair: half turns from one position to the next, theta^(-2 j / rotary_dim) / pi. Made on the host: a power in
+    // double for every block would take longer than the memory does.
+    double half_turns[kMostPairs];
+};
+
+// cosine and sine of each token and pair of the block. Whole turns are taken off in double, so what is left is exact
+// to 2^-24 at any position, and only then comes fp32.
+template <class Element>
+__device__ void make_angles(const Rotation<Element>& p, std::int64_t first, unsigned tokens, float* cosine,
+                            float* sine) {
+    for (unsigned i = threadIdx.x; i < tokens * p.half; i += kThreads) {
+        const unsigned t = i / p.half;
+        const double turned = static_cast<double>(p.begin + first + t) * p.half_turns[i - t * p.half];
+        const auto rest = static_cast<float>(turned - 2.0 * rint(0.5 * turned));
+        float s, c;
+        sincospif(rest, &s, &c);
+        cosine[i] = c;
+        sine[i] = p.sign * s;
+    }
+}
+
+// Calls load(item) for kUnroll items, then store(item, loaded) for each, until `items` are done.
+template <int kUnroll, class Load, class Store>
+__device__ void for_items(unsigned items, Load load, Store store) {
+    using Loaded = decltype(load(0U));
+    for (unsigned first = threadIdx.x; first < items; first += kThreads * kUnroll) {
+        Loaded loaded[kUnroll];
+#pragma unroll
+        for (unsigned u = 0; u < kUnroll; ++u)
+            if (first + u * kThreads < items) loaded[u] = load(first + u * kThreads);
+#pragma unroll
+        for (unsigned u = 0; u < kUnroll; ++u)
+            if (first + u * kThreads < items) store(first + u * kThreads, loaded[u]);
+    }
+}
+
+// A piece of a row: kWidth neighbouring columns, fewer at an end.
+struct Piece {
+    std::int64_t row, column;
+    unsigned token, pair;  // of the block; first pair of the piece
+    std::int64_t left;
+};
+
+// kWidth pairs of one head of one token.
+template <int kWidth, class Element>
+__device__ Piece pairs_at(const Rotation<Element>& p, std::int64_t first, unsigned item) {
+    const unsigned per_head = (p.half + kWidth - 1) / kWidth, per_token = per_head * p.rotated_heads;
+    const unsigned token = item / per_token, in_token = item - token * per_token;
+    const unsigned head = in_token / per_head, pair = (in_token - head * per_head) * kWidth;
+    return {first + token, static_cast<std::int64_t>(head) * p.head_dim + pair, token, pair,
+            static_cast<std::int64_t>(p.half) - pair};
+}
+
+// Columns that are not turned: the ends of the turned heads, then the other heads.
+struct PlainColumns {
+    unsigned per_head, ends, per_token;  // pieces
+};
+template <int kWidth, class Element>
+__device__ PlainColumns plain_columns(const Rotation<Element>& p) {
+    const unsigned per_head = (p.head_dim - 2 * p.half + kWidth - 1) / kWidth, ends = per_head * p.rotated_heads;
+    const auto others = static_cast<unsigned>(p.x.columns) - p.rotated_heads * p.head_dim;
+    return {per_head, ends, ends + (others + kWidth - 1) / kWidth};
+}
+template <int kWidth, class Element>
+__device__ Piece plain_at(const Rotation<Element>& p, const PlainColumns& plain, std::int64_t first, unsigned item) {
+    const unsigned token = item / plain.per_token, in_token = item - token * plain.per_token;
+    if (in_token < plain.ends) {
+        const unsigned head = in_token / plain.per_head, in_head = (in_token - head * plain.per_head) * kWidth;
+        const unsigned in_end = 2 * p.half + in_head;
+        return {first + token, static_cast<std::int64_t>(head) * p.head_dim + in_end, token, 0,
+                static_cast<std::int64_t>(p.head_dim) - in_end};
+    }
+    const std::int64_t column = static_cast<std::int64_t>(p.rotated_heads) * p.head_dim +
+                                (in_token - plain.ends) * static_cast<std::int64_t>(kWidth);
+    return {first + token, column, token, 0, p.x.columns - column};
+}
+
+template <bool kAligned, int kWidth, class Element>
+__global__ void __launch_bounds__(kThreads) rotate_kernel(const __grid_constant__ Rotation<Element> p) {
+    extern __shared__ float angles[];
+    float *const cosine = angles, *const sine = angles + p.tokens * p.half;
+    const std::int64_t first = blockIdx.x * static_cast<std::int64_t>(p.tokens);
+    const auto tokens = static_cast<unsigned>(min(static_cast<std::int64_t>(p.tokens), p.x.rows - first));
+    make_angles(p, first, tokens, cosine, sine);
+    __syncthreads();
+
+    struct Pairs {
+        Vector<Element, kWidth> low, high;
+    };
+    const auto load_pairs = [&](unsigned item) {
+        const Piece at = pairs_at<kWidth>(p, first, item);
+        const Element* const from = p.x.row(at.row) + at.column;
+        return Pairs{load_part<kAligned, kWidth>(from, at.left), load_part<kAligned, kWidth>(from + p.half, at.left)};
+    };
+    const auto turn = [&](unsigned item, const Pairs& pairs) {
+        const Piece at = pairs_at<kWidth>(p, first, item);
+        float low[kWidth], high[kWidth];
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) {
+            const unsigned pair = min(at.pair + i, p.half - 1), angle = at.token * p.half + pair;
+            const float a = pairs.low[i], b = pairs.high[i], c = cosine[angle], s = sine[angle];
+            low[i] = a * c - b * s;
+            high[i] = b * c + a * s;
+        }
+        Bf16* const to = p.out.row(at.row) + at.column;
+        store_part<kAligned>(to, rounded<Bf16>(low), at.left);
+        store_part<kAligned>(to + p.half, rounded<Bf16>(high), at.left);
+    };
+    const unsigned per_head = (p.half + kWidth - 1) / kWidth;
+    for_items<2>(tokens * p.rotated_heads * per_head, load_pairs, turn);
+    if (!p.copies) return;
+
+    const PlainColumns plain = plain_columns<kWidth>(p);
+    const auto load_plain = [&](unsigned item) {
+        const Piece at = plain_at<kWidth>(p, plain, first, item);
+        return load_part<kAligned, kWidth>(p.x.row(at.row) + at.column, at.left);
+    };
+    const auto copy = [&](unsigned item, const Vector<Element, kWidth>& in) {
+        const Piece at = plain_at<kWidth>(p, plain, first, item);
+        float values[kWidth];
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) values[i] = in[i];
+        store_part<kAligned>(p.out.row(at.row) + at.column, rounded<Bf16>(values), at.left);
+    };
+    for_items<4>(tokens * plain.per_token, load_plain, copy);
+}
+
+template <int kWidth, class Element>
+void launch(Stream stream, const RotaryShape& shape, Tokens begin, RotationSense sense, std::int64_t rotated_columns,
+            BasicMatrixView<const Element> x, Bf16Matrix out, bool copies) {
+    SLUICE_CHECK(shape.head_dim > 0 && shape.rotary_dim >= 0 && shape.rotary_dim % 2 == 0 &&
+                     shape.rotary_dim <= shape.head_dim && shape.rotary_dim / 2 <= kMostPairs,
+                 "rotary_dim is even, within the head and at most 512");
+    SLUICE_CHECK(same_shape(x, out) && rotated_columns % shape.head_dim == 0 && rotated_columns <= x.columns &&
+                     x.columns <= std::numeric_limits<std::int32_t>::max() / kMostTokens,
+                 "rotation turns whole heads");
+    Rotation<Element> p{x, out, begin.value, sense == RotationSense::kForward ? 1.0F : -1.0F, 0, 0, 0, copies, 0, {}};
+    p.head_dim = static_cast<unsigned>(shape.head_dim);
+    p.half = static_cast<unsigned>(shape.rotary_dim / 2);
+    p.rotated_heads = p.half == 0 ? 0 : static_cast<unsigned>(rotated_columns / shape.head_dim);
+    if (x.rows == 0 || x.columns == 0 || (p.rotated_heads == 0 && !copies)) return;
+    for (unsigned j = 0; j < p.half; ++j)
+        p.half_turns[j] = std::pow(shape.theta, -2.0 * j / static_cast<double>(shape.rotary_dim)) / std::numbers::pi;
+    const std::int64_t pieces = ceil_div(x.columns, 2 * kWidth);
+    p.tokens = static_cast<unsigned>(std::clamp<std::int64_t>(4 * kThreads / pieces, 1, kMostTokens));
+    const auto blocks = static_cast<unsigned>(ceil_div(x.rows, p.tokens));
+    const std::size_t shared = 2 * sizeof(float) * p.tokens * p.half;
+    if (in_whole_vectors<kWidth>(x) && in_whole_vectors<kWidth>(out) && p.half % kWidth == 0 &&
+        p.head_dim % kWidth == 0)
+        rotate_kernel<true, kWidth><<<blocks, kThreads, shared, stream>>>(p);
+    else
+        rotate_kernel<false, kWidth><<<blocks, kThreads, shared, stream>>>(p);
+    check_launch("rotate");
+}
+
+}  // namespace
+
+void rotate(Stream stream, const RotaryShape& shape, Tokens begin, RotationSense sense, Bf16Matrix x) {
+    launch<8, Bf16>(stream, shape, begin, sense, x.columns, x, x, false);
+}
+
+void rotate_and_round(Stream stream, const RotaryShape& shape, Tokens begin, RotationSense sense,
+                      std::int64_t rotated_columns, ConstFp32Matrix x, Bf16Matrix out) {
+    launch<4, float>(stream, shape, begin, sense, rotated_columns, x, out, true);
+}
+
+}  // namespace sluice::cuda
