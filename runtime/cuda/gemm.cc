@@ -109,8 +109,9 @@ void prefer(const Preference& p, cublasLtMatmulPreferenceAttributes_t attribute,
                  fmt::format("cublasLtMatmulPreferenceSetAttribute {}", static_cast<int>(attribute)));
 }
 
-// Split sums are added up in the workspace in a fixed order; in place they would be added in the order of arrival.
-constexpr std::uint32_t kReproducible = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+// Partial sums of a product that is cut along k go to the workspace in fp32 and are added up in a fixed order. The
+// other schemes add them up in the order of their arrival, or round them to the result's type first.
+constexpr std::uint32_t kReproducible = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 
 Preference preference() {
     cublasLtMatmulPreference_t created = nullptr;
@@ -157,8 +158,7 @@ std::vector<cublasLtMatmulAlgo_t> proposals(cublasLtHandle_t handle, const Opera
     std::vector<cublasLtMatmulAlgo_t> usable;
     for (const auto& r : std::span(results).first(static_cast<std::size_t>(std::max(found, 0))))
         if (r.state == CUBLAS_STATUS_SUCCESS && r.workspaceSize <= static_cast<std::size_t>(Gemms::kWorkspaceBytes) &&
-            configured<std::uint32_t>(r.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) !=
-                CUBLASLT_REDUCTION_SCHEME_INPLACE)
+            (configured<std::uint32_t>(r.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) & ~kReproducible) == 0)
             usable.push_back(r.algo);
     if (usable.empty())
         throw InputError(fmt::format("{}: cuBLASLt {} has no reproducible algorithm for it (it proposed {})", text(s),
