@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/stream_stopwatch.h"
 
 namespace sluice::cuda {
 namespace {
@@ -44,15 +45,11 @@ struct DestroyPreference {
 struct FreeDevice {
     void operator()(void* memory) const { cudaFree(memory); }
 };
-struct DestroyEvent {
-    void operator()(CUevent_st* e) const { cudaEventDestroy(e); }
-};
 using Handle = std::unique_ptr<cublasLtContext, DestroyHandle>;
 using Matmul = std::unique_ptr<cublasLtMatmulDescOpaque_t, DestroyMatmul>;
 using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DestroyLayout>;
 using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DestroyPreference>;
 using DeviceMemory = std::unique_ptr<void, FreeDevice>;
-using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
 
 // Rows of a matrix as it is stored, and their length.
 struct Extent {
@@ -198,37 +195,15 @@ Operands lay_out(const GemmShape& s, std::span<std::byte> scratch, Stream stream
     return {scratch.data(), scratch.data() + b, scratch.data() + c};
 }
 
-class StreamClock {
-public:
-    explicit StreamClock(Stream stream) : stream_(stream), begin_(create()), end_(create()) {}
-    void start() { check(cudaEventRecord(begin_.get(), stream_), "cudaEventRecord"); }
-    double stop() {
-        check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
-        check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize after a product");
-        float milliseconds = 0;
-        check(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()), "cudaEventElapsedTime");
-        return 1e-3 * static_cast<double>(milliseconds);
-    }
-
-private:
-    static Event create() {
-        cudaEvent_t event = nullptr;
-        check(cudaEventCreate(&event), "cudaEventCreate");
-        return Event(event);
-    }
-    Stream stream_;
-    Event begin_, end_;
-};
-
 // Seconds of one call; kRefused for a proposal that the library then refuses to run.
 constexpr double kRefused = 1e30;
 double measure(cublasLtHandle_t handle, const Plan& plan, const Operands& at, void* workspace, Stream stream,
                int runs) {
-    StreamClock clock(stream);
-    clock.start();
+    StreamStopwatch stopwatch(stream);
+    stopwatch.start();
     for (int i = 0; i < runs; ++i)
         if (launch(handle, plan, at, workspace, stream) != CUBLAS_STATUS_SUCCESS) return kRefused;
-    return clock.stop() / runs;
+    return stopwatch.stop().value / runs;
 }
 
 // Goes through the proposals in the library's order, until they or the time are used up. The first call of each is not
