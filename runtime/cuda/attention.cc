@@ -182,6 +182,13 @@ void AttentionPlans::prepare(const AttentionShape& s, Strides strides) {
     state_->shapes.emplace(key_of(s), state_->plans_of(s, strides));
 }
 
+std::vector<std::string> AttentionPlans::choices() const {
+    std::vector<std::string> all;
+    for (const auto* plans : {&state_->forward_plans, &state_->backward_plans})
+        for (const auto& [call, plan] : *plans) all.push_back(plan.description());
+    return all;
+}
+
 Bytes AttentionPlans::forward_workspace(const AttentionShape& s) const {
     return Bytes{state_->prepared(s).forward->workspace_bytes()};
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "runtime/cpu/causal_attention.h"
@@ -74,6 +75,9 @@ public:
     void forward(Stream, const AttentionShape&, const AttentionOperands&, const AttentionSaved&, std::byte* workspace);
     void backward(Stream, const AttentionShape&, const AttentionOperands&, const ConstAttentionSaved&,
                   ConstBf16Matrix dout, const AttentionGradients&, std::byte* workspace);
+
+    // Every plan built, with the library's engine, for provenance.
+    std::vector<std::string> choices() const;
 
 private:
     struct State;

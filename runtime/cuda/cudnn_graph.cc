@@ -345,7 +345,25 @@ BackendDescriptor plan_of(const CudnnHandle& handle, const BackendDescriptor& co
     return nullptr;
 }
 
-BackendDescriptor first_plan(const CudnnHandle& handle, const BackendDescriptor& graph, const std::string& about) {
+std::int64_t engine_of(const BackendDescriptor& configuration, const std::string& about) {
+    const BackendDescriptor engine = create_descriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, about);
+    void* raw = engine.get();
+    std::int64_t count = 0, index = -1;
+    check_cudnn(cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
+                about + ": cudnnBackendGetAttribute of the plan's engine");
+    check_cudnn(
+        cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &index),
+        about + ": cudnnBackendGetAttribute of the engine's index");
+    return index;
+}
+
+struct Choice {
+    BackendDescriptor plan;
+    std::int64_t engine = -1;
+};
+
+Choice first_plan(const CudnnHandle& handle, const BackendDescriptor& graph, const std::string& about) {
     std::string reason = "no engine proposed";
     std::size_t tried = 0;
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
@@ -353,7 +371,8 @@ BackendDescriptor first_plan(const CudnnHandle& handle, const BackendDescriptor&
         if (h.configurations.empty()) reason += ": " + last_message();
         for (const BackendDescriptor& configuration : h.configurations) {
             ++tried;
-            if (BackendDescriptor plan = plan_of(handle, configuration, about, reason)) return plan;
+            if (BackendDescriptor plan = plan_of(handle, configuration, about, reason))
+                return {std::move(plan), engine_of(configuration, about)};
         }
     }
     throw InputError(
@@ -372,11 +391,17 @@ ExecutionPlan::ExecutionPlan(const CudnnHandle& handle, OperationGraph graph) : 
         about);
     set(whole_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &raw, about);
     finalize(whole_, about);
-    plan_ = first_plan(handle, whole_, about);
+    Choice choice = first_plan(handle, whole_, about);
+    plan_ = std::move(choice.plan);
+    engine_ = choice.engine;
     std::int64_t count = 0;
     check_cudnn(cudnnBackendGetAttribute(plan_.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
                                          &count, &workspace_bytes_),
                 about + ": cudnnBackendGetAttribute of the plan's workspace");
+}
+
+std::string ExecutionPlan::description() const {
+    return fmt::format("{}: engine {}, {} bytes of workspace", graph_.name_, engine_, workspace_bytes_);
 }
 
 // A finalized variant pack takes no other pointers, so that every run makes one: a few small allocations on the host.

@@ -152,13 +152,14 @@ public:
     ExecutionPlan(const CudnnHandle&, OperationGraph);
 
     std::int64_t workspace_bytes() const { return workspace_bytes_; }
+    std::string description() const;  // the graph's name, and the engine as the library numbers them
     // `memory` is all of the graph's. Allocates nothing on the device.
     void run(const CudnnHandle&, std::span<const TensorMemory> memory, void* workspace) const;
 
 private:
     OperationGraph graph_;  // its constants are read at every run
     BackendDescriptor whole_, plan_;
-    std::int64_t workspace_bytes_ = 0;
+    std::int64_t engine_ = -1, workspace_bytes_ = 0;
 };
 
 }  // namespace sluice::cuda

@@ -49,6 +49,7 @@ protected:
     static void run(bool begins) {
         const std::vector<float> before = gradients_before(begins);
         AttentionOnDevice device(GetParam(), before);
+        SCOPED_TRACE(device.choices());
         device.forward();
         device.backward(begins);
         expect_close(device.results(), on_cpu(GetParam(), begins ? std::vector<float>(before.size(), 0) : before));

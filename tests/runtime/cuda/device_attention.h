@@ -136,6 +136,11 @@ public:
         plans_.backward(nullptr, c_.shape(), operands(), {out(), log_sum_exp_.data()},
                         ConstBf16Matrix(dout_.data(), c_.length, c_.width()), gradients, backward_space_->data());
     }
+    std::string choices() const {
+        std::string all;
+        for (const std::string& choice : plans_.choices()) all += choice + "\n";
+        return all;
+    }
     void restore_gradients() { dkey_value_.upload(before_); }
 
     AttentionValues results() const {
