@@ -4,75 +4,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <memory>
-#include <random>
-#include <vector>
 
 #include "runtime/cuda/attention.h"
 #include "runtime/cuda/check.h"
-#include "runtime/cuda/stream_stopwatch.h"
 
 namespace sluice::cuda {
 namespace {
 
-constexpr int kWarmCalls = 3;
-constexpr std::int64_t kMostCalls = 20000;
-
-struct FreeDevice {
-    void operator()(void* memory) const { cudaFree(memory); }
-};
-
 template <class Element>
 class Memory {
 public:
-    explicit Memory(std::int64_t count) : bytes_(static_cast<std::size_t>(count) * sizeof(Element)) {
-        void* made = nullptr;
-        check(cudaMalloc(&made, bytes_), fmt::format("cudaMalloc of {} bytes for a measurement", bytes_));
-        memory_.reset(made);
-    }
-    Element* data() const { return static_cast<Element*>(memory_.get()); }
-    std::size_t bytes() const { return bytes_; }
+    explicit Memory(std::int64_t count) : memory_(Bytes{count * static_cast<std::int64_t>(sizeof(Element))}) {}
+    Element* data() const { return reinterpret_cast<Element*>(memory_.data()); }
+    std::size_t bytes() const { return static_cast<std::size_t>(memory_.size().value); }
 
-private:
-    std::size_t bytes_;
-    std::unique_ptr<void, FreeDevice> memory_;
+protected:
+    MeasurementMemory memory_;
 };
 
-// Uniform in [-1, 1): one block of random values, again and again.
-Memory<Bf16> random_bf16(std::int64_t count) {
-    constexpr std::size_t kBlock = 1 << 20;
-    Memory<Bf16> memory(count);
-    std::mt19937 random(1);
-    std::vector<Bf16> block(kBlock);
-    for (Bf16& v : block)
-        v = to_bf16(static_cast<float>(static_cast<std::int32_t>(random() >> 8) - (1 << 23)) / (1 << 23));
-    for (std::size_t at = 0; at < static_cast<std::size_t>(count); at += kBlock) {
-        const std::size_t size = std::min(kBlock, static_cast<std::size_t>(count) - at) * sizeof(Bf16);
-        check(cudaMemcpy(memory.data() + at, block.data(), size, cudaMemcpyHostToDevice),
-              "cudaMemcpy of random values");
-    }
-    return memory;
-}
-
-Memory<float> zeros(std::int64_t count) {
-    Memory<float> memory(count);
-    check(cudaMemset(memory.data(), 0, memory.bytes()), "cudaMemset of accumulators");
-    return memory;
-}
-
-SustainedCall sustained(Seconds at_least, const std::function<void()>& call) {
-    StreamStopwatch stopwatch(nullptr);
-    for (int i = 0; i < kWarmCalls; ++i) call();
-    stopwatch.start();
-    call();
-    const Seconds one = std::max(stopwatch.stop(), Seconds{1e-6});
-    const auto calls = std::clamp<std::int64_t>(std::llround(std::ceil(at_least / one)), 3, kMostCalls);
-    stopwatch.start();
-    for (std::int64_t i = 0; i < calls; ++i) call();
-    return {stopwatch.stop() / static_cast<double>(calls), calls};
-}
+struct RandomBf16 : Memory<Bf16> {
+    explicit RandomBf16(std::int64_t count) : Memory(count) { memory_.fill_at_random(); }
+};
+struct Zeros : Memory<float> {
+    explicit Zeros(std::int64_t count) : Memory(count) { memory_.fill_with_zeros(); }
+};
 
 template <class Result>
 ProductRate product(const GemmShape& s, Seconds at_least, Result* c) {
@@ -83,7 +38,7 @@ ProductRate product(const GemmShape& s, Seconds at_least, Result* c) {
         const Memory<std::byte> scratch(gemm_scratch_bytes(s).value);
         gemms.prepare(s, nullptr, {scratch.data(), scratch.bytes()});
     }
-    const Memory<Bf16> a = random_bf16(a_rows * s.a_stride), b = random_bf16(b_rows * s.b_stride);
+    const RandomBf16 a(a_rows * s.a_stride), b(b_rows * s.b_stride);
     const ConstBf16Matrix av(a.data(), a_rows, ta ? s.m : s.k, s.a_stride);
     const ConstBf16Matrix bv(b.data(), b_rows, tb ? s.k : s.n, s.b_stride);
     const BasicMatrixView<Result> cv(c, s.m, s.n, s.c_stride);
@@ -95,10 +50,10 @@ ProductRate product(const GemmShape& s, Seconds at_least, Result* c) {
 
 ProductRate sustained_product(const GemmShape& s, Seconds at_least) {
     if (s.result == ResultType::kFp32) {
-        const Memory<float> c = zeros(s.m * s.c_stride);
+        const Zeros c(s.m * s.c_stride);
         return product(s, at_least, c.data());
     }
-    const Memory<Bf16> c = random_bf16(s.m * s.c_stride);
+    const RandomBf16 c(s.m * s.c_stride);
     return product(s, at_least, c.data());
 }
 
@@ -109,9 +64,10 @@ AttentionRate sustained_attention(const AttentionShape& s, Seconds at_least) {
     plans.prepare(s, {width, 2 * kv_width, width});
     AttentionRate rate{{}, {}, plans.forward_workspace(s), plans.backward_workspace(s)};
 
-    const Memory<Bf16> query = random_bf16(queries * width), kv = random_bf16(keys * 2 * kv_width);
-    const Memory<Bf16> dout = random_bf16(queries * width), out(queries * width), dquery(queries * width);
-    const Memory<float> log_sum_exp(queries * s.heads), dkv = zeros(keys * 2 * kv_width);
+    const RandomBf16 query(queries * width), kv(keys * 2 * kv_width), dout(queries * width);
+    const Memory<Bf16> out(queries * width), dquery(queries * width);
+    const Memory<float> log_sum_exp(queries * s.heads);
+    const Zeros dkv(keys * 2 * kv_width);
     const Memory<std::byte> workspace(std::max(rate.forward_workspace, rate.backward_workspace).value);
     const auto keys_of = [&](auto* data) { return BasicMatrixView(data, keys, kv_width, 2 * kv_width); };
     const AttentionOperands in{{query.data(), queries, width}, keys_of(kv.data()), keys_of(kv.data() + kv_width)};

@@ -7,13 +7,9 @@
 #include "base/units.h"
 #include "runtime/cpu/causal_attention.h"
 #include "runtime/cuda/gemm.h"
+#include "runtime/cuda/sustained_call.h"
 
 namespace sluice::cuda {
-
-struct SustainedCall {
-    Seconds each{};          // mean of one call, device time
-    std::int64_t calls = 0;  // that were timed, one after another, after some that were not
-};
 
 // Operands are random, in device memory of its own: constant ones cost less power and run faster than a model's.
 // Throws EnvironmentError when they do not fit.
