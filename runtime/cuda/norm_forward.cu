@@ -50,13 +50,14 @@ __device__ float squared_differences(const Row<kVectors>& x, std::int64_t column
 #pragma unroll
         for (int i = 0; i < kNormWidth; ++i) {
             const float d = x[v][i] - mean;
-            if (kAligned ? left > 0 : i < left) squares += d * d;
+            if (kAligned ? left > 0 : i < left) squares = fmaf(d, d, squares);
         }
     }
     return squares;
 }
 
-// threadIdx.y: row of the block. The row stays in registers from the first read to the last write.
+// threadIdx.y: row of the block. The row stays in registers from the first read to the last write. Multiplications and
+// additions are fused here, not by the compiler, which could choose otherwise for another layout.
 template <int kVectors, bool kAligned, bool kCentred, bool kAdds>
 __global__ void __launch_bounds__(kNormMaxThreads) norm_forward_kernel(const Forward p) {
     __shared__ float slots[2][kMaxWarps];
@@ -89,8 +90,8 @@ __global__ void __launch_bounds__(kNormMaxThreads) norm_forward_kernel(const For
         float out[kNormWidth];
 #pragma unroll
         for (int i = 0; i < kNormWidth; ++i) {
-            out[i] = weight[v][i] * ((x[v][i] - mean) * reciprocal);
-            if constexpr (kCentred) out[i] += bias[v][i];
+            const float n = (x[v][i] - mean) * reciprocal;
+            out[i] = kCentred ? fmaf(weight[v][i], n, bias[v][i]) : weight[v][i] * n;
         }
         store_part<kAligned>(p.y.row(row) + norm_column(v), rounded<Bf16>(out), columns - norm_column(v));
     }
