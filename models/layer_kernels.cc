@@ -7,22 +7,26 @@ namespace {
 
 // The sizes that every chain is made of, on one rank.
 struct Shape {
-    std::int64_t tokens, shard_tokens;                       // of the subsequence; of the rank outside the GEMMs
-    std::int64_t keys;                                       // prefix + tokens
-    std::int64_t hidden, ffn, qkv, queries_width, kv_width;  // last four: of the rank
-    std::int64_t heads, kv_heads, head_dim;                  // of the rank
-    std::int64_t element;                                    // bytes
-    bool gated;                                              // SwiGLU
+    std::int64_t tokens;        // of the subsequence: rows of attention
+    std::int64_t shard_tokens;  // of the rank: rows outside GEMMs and attention
+    std::int64_t gemm_tokens;   // rows of GEMMs: Megatron all, Ulysses the rank's
+    std::int64_t keys;          // prefix + tokens
+    std::int64_t hidden, ffn;   // ffn and the widths: columns of the rank's weights
+    std::int64_t queries_width, kv_width, qkv;
+    std::int64_t heads, kv_heads, head_dim;  // of the rank's attention
+    std::int64_t element;                    // bytes
+    bool gated;                              // SwiGLU
 
     Shape(const Scenario& s, Subsequence sub)
         : tokens(sub.length.value),
           shard_tokens(sub.length.value / s.policy.sp),
+          gemm_tokens(s.ulysses() ? shard_tokens : tokens),
           keys(sub.end().value),
           hidden(s.model.hidden),
-          ffn(s.model.ffn / s.policy.sp),
-          qkv((s.model.heads + 2 * s.model.kv_heads) / s.policy.sp * s.model.head_dim),
-          queries_width(s.model.heads / s.policy.sp * s.model.head_dim),
-          kv_width(s.model.kv_heads / s.policy.sp * s.model.head_dim),
+          ffn(s.model.ffn / s.weight_shards()),
+          queries_width(s.model.heads / s.weight_shards() * s.model.head_dim),
+          kv_width(s.model.kv_heads / s.weight_shards() * s.model.head_dim),
+          qkv(queries_width + 2 * kv_width),
           heads(s.model.heads / s.policy.sp),
           kv_heads(s.model.kv_heads / s.policy.sp),
           head_dim(s.model.head_dim),
@@ -50,18 +54,18 @@ Kernel residual(const Shape& s) { return pointwise(PointwiseKind::kResidual, s.s
 // On `columns` values per token: queries, or queries and keys.
 void append_rope(KernelChain& chain, const Scenario& scenario, const Shape& s, std::int64_t columns) {
     if (scenario.model.positions != Positions::kRope) return;
-    chain.push_back(pointwise(PointwiseKind::kRope, s.tokens, columns, 2, s.element));
+    chain.push_back(pointwise(PointwiseKind::kRope, s.gemm_tokens, columns, 2, s.element));
 }
 
 KernelChain first_half_of_mlp(const Shape& s) {
-    return {gemm(s.tokens, s.gated ? 2 * s.ffn : s.ffn, s.hidden),
-            pointwise(PointwiseKind::kActivation, s.tokens, s.ffn, s.gated ? 3 : 2, s.element)};
+    return {gemm(s.gemm_tokens, s.gated ? 2 * s.ffn : s.ffn, s.hidden),
+            pointwise(PointwiseKind::kActivation, s.gemm_tokens, s.ffn, s.gated ? 3 : 2, s.element)};
 }
 
 // dK and dV of all keys, produced in the activations' type, added into the accumulators (one read, one write).
 Kernel accumulate_kv_gradients(const Scenario& scenario, const Shape& s) {
     const std::int64_t per_element = s.element + 2 * size_of(scenario.precision.kv_gradients).value;
-    return {Pointwise{PointwiseKind::kAccumulate, Bytes{s.keys * 2 * s.kv_width * per_element}}, 1};
+    return {Pointwise{PointwiseKind::kAccumulate, Bytes{s.keys * 2 * s.kv_heads * s.head_dim * per_element}}, 1};
 }
 
 }  // namespace
@@ -70,31 +74,37 @@ LayerForward layer_forward(const Scenario& scenario, Subsequence sub) {
     const Shape s(scenario, sub);
     LayerForward chains;
     chains.norm1 = {norm(s)};
-    chains.attention = {gemm(s.tokens, s.qkv, s.hidden)};
-    append_rope(chains.attention, scenario, s, s.queries_width + s.kv_width);
+    KernelChain& before = scenario.ulysses() ? chains.qkv : chains.attention;
+    KernelChain& after = scenario.ulysses() ? chains.projection : chains.attention;
+    before = {gemm(s.gemm_tokens, s.qkv, s.hidden)};
+    append_rope(before, scenario, s, s.queries_width + s.kv_width);
     chains.attention.push_back(attention(s, Pass::kForward));
-    chains.attention.push_back(gemm(s.tokens, s.hidden, s.queries_width));
+    after.push_back(gemm(s.gemm_tokens, s.hidden, s.queries_width));
     chains.norm2 = {residual(s), norm(s)};
     chains.mlp = first_half_of_mlp(s);
-    chains.mlp.push_back(gemm(s.tokens, s.hidden, s.ffn));
+    chains.mlp.push_back(gemm(s.gemm_tokens, s.hidden, s.ffn));
     chains.residual = {residual(s)};
     return chains;
 }
 
 LayerBackward layer_backward(const Scenario& scenario, Subsequence sub) {
     const Shape s(scenario, sub);
-    const std::int64_t first_width = s.gated ? 2 * s.ffn : s.ffn;
+    const std::int64_t first_width = s.gated ? 2 * s.ffn : s.ffn, rows = s.gemm_tokens;
     LayerBackward chains;
-    chains.mlp_data = {gemm(s.tokens, s.ffn, s.hidden), gemm(s.ffn, s.hidden, s.tokens),
-                       pointwise(PointwiseKind::kActivation, s.tokens, s.ffn, s.gated ? 5 : 3, s.element),
-                       gemm(s.tokens, s.hidden, first_width)};
-    chains.mlp_weight = {gemm(s.hidden, first_width, s.tokens)};
+    chains.mlp_data = {gemm(rows, s.ffn, s.hidden), gemm(s.ffn, s.hidden, rows),
+                       pointwise(PointwiseKind::kActivation, rows, s.ffn, s.gated ? 5 : 3, s.element),
+                       gemm(rows, s.hidden, first_width)};
+    chains.mlp_weight = {gemm(s.hidden, first_width, rows)};
     chains.norm2 = {norm_backward(s)};
-    chains.attention_data = {gemm(s.tokens, s.queries_width, s.hidden), gemm(s.queries_width, s.hidden, s.tokens),
-                             attention(s, Pass::kBackward), accumulate_kv_gradients(scenario, s)};
-    append_rope(chains.attention_data, scenario, s, s.queries_width + s.kv_width);
-    chains.attention_data.push_back(gemm(s.tokens, s.hidden, s.qkv));
-    chains.attention_weight = {gemm(s.hidden, s.qkv, s.tokens)};
+    const bool ulysses = scenario.ulysses();
+    (ulysses ? chains.projection : chains.attention_data).push_back(gemm(rows, s.queries_width, s.hidden));
+    (ulysses ? chains.projection_weight : chains.attention_data).push_back(gemm(s.queries_width, s.hidden, rows));
+    chains.attention_data.push_back(attention(s, Pass::kBackward));
+    chains.attention_data.push_back(accumulate_kv_gradients(scenario, s));
+    KernelChain& data = ulysses ? chains.qkv : chains.attention_data;
+    append_rope(data, scenario, s, s.queries_width + s.kv_width);
+    data.push_back(gemm(rows, s.hidden, s.qkv));
+    (ulysses ? chains.qkv : chains.attention_weight).push_back(gemm(s.hidden, s.qkv, rows));
     chains.norm1 = {norm_backward(s)};
     return chains;
 }
@@ -104,18 +114,19 @@ LayerRecompute layer_recompute(const Scenario& scenario, Subsequence sub) {
     LayerRecompute chains;
     chains.norms = {norm(s), norm(s)};
     chains.mlp = first_half_of_mlp(s);
-    chains.query = {gemm(s.tokens, s.queries_width, s.hidden)};
+    chains.query = {gemm(s.gemm_tokens, s.queries_width, s.hidden)};
     append_rope(chains.query, scenario, s, s.queries_width);
     return chains;
 }
 
 HeadKernels head_kernels(const Scenario& scenario, Subsequence sub) {
     const Shape s(scenario, sub);
-    const std::int64_t vocabulary = (scenario.model.vocabulary + scenario.policy.sp - 1) / scenario.policy.sp;
+    const std::int64_t shards = scenario.weight_shards();
+    const std::int64_t vocabulary = (scenario.model.vocabulary + shards - 1) / shards;
     HeadKernels chains;
     chains.norm = {norm(s)};
-    for (std::int64_t begin = 0; begin < s.tokens; begin += kLogitsChunk.value) {
-        const std::int64_t tokens = std::min(kLogitsChunk.value, s.tokens - begin);
+    for (std::int64_t begin = 0; begin < s.gemm_tokens; begin += kLogitsChunk.value) {
+        const std::int64_t tokens = std::min(kLogitsChunk.value, s.gemm_tokens - begin);
         chains.loss.push_back(gemm(tokens, vocabulary, s.hidden));
         // fp32 logits: read for the maximum and the sum, read and overwritten by their gradient
         chains.loss.push_back({Pointwise{PointwiseKind::kCrossEntropy, Bytes{tokens * vocabulary * 4 * 3}}, 1});
@@ -128,13 +139,13 @@ HeadKernels head_kernels(const Scenario& scenario, Subsequence sub) {
 
 KernelChain embedding_forward(const Scenario& scenario, Subsequence sub) {
     const Shape s(scenario, sub);
-    return {pointwise(PointwiseKind::kEmbedding, s.tokens, s.hidden, 2, s.element)};
+    return {pointwise(PointwiseKind::kEmbedding, s.gemm_tokens, s.hidden, 2, s.element)};
 }
 
 KernelChain embedding_backward(const Scenario& scenario, Subsequence sub) {
     const Shape s(scenario, sub);
     const std::int64_t per_element = s.element + 2 * size_of(scenario.precision.gradients).value;
-    return {{Pointwise{PointwiseKind::kEmbedding, Bytes{s.tokens * s.hidden * per_element}}, 1}};
+    return {{Pointwise{PointwiseKind::kEmbedding, Bytes{s.gemm_tokens * s.hidden * per_element}}, 1}};
 }
 
 KernelChain gradient_norm(const Scenario& scenario, std::int64_t parameters) {
@@ -150,6 +161,16 @@ KernelChain adamw(const Scenario& scenario, std::int64_t parameters) {
 
 Bytes gathered_bytes(const Scenario& scenario, Subsequence sub) {
     return size_of(scenario.precision.weights) * (sub.length.value * scenario.model.hidden);
+}
+
+Bytes query_exchange_bytes(const Scenario& scenario, Subsequence sub) {
+    const std::int64_t rows = sub.length.value / scenario.policy.sp;
+    return size_of(scenario.precision.weights) * (rows * scenario.model.heads * scenario.model.head_dim);
+}
+
+Bytes kv_exchange_bytes(const Scenario& scenario, Subsequence sub) {
+    const std::int64_t rows = sub.length.value / scenario.policy.sp;
+    return size_of(scenario.precision.weights) * (2 * rows * scenario.model.kv_heads * scenario.model.head_dim);
 }
 
 Bytes boundary_bytes(const Scenario& scenario, Subsequence sub) {

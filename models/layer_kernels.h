@@ -1,7 +1,8 @@
-// The kernels that one rank runs for one subsequence: what a transformer is, in work. Megatron sequence parallelism of
-// degree t: weights are split over t ranks (column-parallel QKV and first MLP GEMM, row-parallel output and second MLP
-// GEMM), everything outside the GEMMs and attention works on 1/t of the tokens. Chains are cut where a collective
-// stands:
+// The kernels that one rank runs for one subsequence: what a transformer is, in work.
+//
+// Megatron sequence parallelism of degree t: weights are split over t ranks (column-parallel QKV and first MLP GEMM,
+// row-parallel output and second MLP GEMM), everything outside the GEMMs and attention works on 1/t of the tokens.
+// Chains are cut where a collective stands:
 //
 //   forward   norm1 |all-gather| attention |reduce-scatter| norm2 |all-gather| mlp |reduce-scatter| residual
 //   backward  |all-gather dY, X| mlp_data, then mlp_weight beside |reduce-scatter dX| norm2
@@ -9,6 +10,13 @@
 //
 // Two all-gathers and two reduce-scatters forward, four and two backward: the gathered inputs are not saved (SPPO
 // section 6, Korthikanti et al. 2022, "Reducing activation recomputation", section 4.2.2).
+//
+// Ulysses of degree t (Jacobs et al. 2023): every rank has all weights and works on 1/t of the tokens, but in attention
+// on all tokens and 1/t of the heads. All-to-alls go from one to the other and back:
+//
+//   forward   norm1, qkv |q, k, v| attention |output| projection, norm2, mlp, residual
+//   backward  mlp_data, norm2, projection |gradient of the output| mlp_weight, projection_weight beside
+//             attention_data |gradients of q, k, v| qkv, norm1;   |output| again, for projection_weight
 #pragma once
 
 #include <vector>
@@ -29,24 +37,28 @@ using KernelChain = std::vector<Kernel>;
 
 struct LayerForward {
     KernelChain norm1;      // (length / t, hidden)
+    KernelChain qkv;        // Ulysses, else part of attention: QKV, RoPE of the rank's tokens
     KernelChain attention;  // QKV, RoPE, attention against the prefix, output projection: (length, hidden) partial sums
-    KernelChain norm2;      // residual add, norm
-    KernelChain mlp;        // first GEMM, activation, second GEMM: partial sums
-    KernelChain residual;   // residual add
+    KernelChain projection;  // Ulysses, else part of attention: output projection of the rank's tokens
+    KernelChain norm2;       // residual add, norm
+    KernelChain mlp;         // first GEMM, activation, second GEMM: partial sums
+    KernelChain residual;    // residual add
 };
 
 struct LayerBackward {
     KernelChain mlp_data;    // second GEMM's data and weight gradients, activation, first GEMM's data gradient
     KernelChain mlp_weight;  // first GEMM's weight gradient
     KernelChain norm2;
-    KernelChain attention_data;    // output projection, attention, dK/dV accumulation, QKV data gradient
-    KernelChain attention_weight;  // QKV weight gradient
+    KernelChain projection, projection_weight;  // Ulysses, else part of attention_data
+    KernelChain attention_data;                 // output projection, attention, dK/dV accumulation, QKV data gradient
+    KernelChain attention_weight;               // QKV weight gradient
+    KernelChain qkv;                            // Ulysses, else parts of the two: RoPE, QKV data and weight gradients
     KernelChain norm1;
 };
 
 // What the recompute fate runs before the backward of a layer, from the block input, the middle residual and
 // attention's results: norms |all-gather X| mlp, and later |all-gather X| query. The gathers are those of backward
-// itself.
+// itself. Ulysses: norms, query |all-to-all| mlp.
 struct LayerRecompute {
     KernelChain norms;  // both norms' outputs and statistics: (length / t, hidden) each
     KernelChain mlp;    // first GEMM and activation
@@ -75,6 +87,10 @@ KernelChain adamw(const Scenario&, std::int64_t parameters);
 
 // The whole tensor of one all-gather or reduce-scatter of a subsequence: (length, hidden) in the activations' type.
 Bytes gathered_bytes(const Scenario&, Subsequence);
+// What one rank sends in an all-to-all of queries or attention outputs, (length / t, heads head_dim), and of keys and
+// values together. A rank has as many bytes of its heads, (length, heads / t head_dim).
+Bytes query_exchange_bytes(const Scenario&, Subsequence);
+Bytes kv_exchange_bytes(const Scenario&, Subsequence);
 // What one rank sends to the next stage: its shard, (length / t, hidden).
 Bytes boundary_bytes(const Scenario&, Subsequence);
 

@@ -9,8 +9,11 @@ namespace {
 std::int64_t norm_width(const Architecture& a) { return a.norm == Norm::kLayerNorm ? 2 * a.hidden : a.hidden; }
 
 std::int64_t vocabulary_shard(const Scenario& s) {
-    return (s.model.vocabulary + s.policy.sp - 1) / s.policy.sp;  // padded to the degree, as Megatron does
+    return (s.model.vocabulary + s.weight_shards() - 1) / s.weight_shards();  // padded to the degree, as Megatron does
 }
+
+// Ulysses: the ranks of a group hold all of it.
+Parameters on_every_rank(const Parameters& p) { return {0, p.total()}; }
 
 Bytes attention_workspace(const Scenario& s, Subsequence sub, double per_head_and_query) {
     const std::int64_t heads = s.model.heads / s.policy.sp;
@@ -19,25 +22,30 @@ Bytes attention_workspace(const Scenario& s, Subsequence sub, double per_head_an
 
 }  // namespace
 
+std::int64_t table_parameters(const Scenario& s) { return vocabulary_shard(s) * s.model.hidden; }
+
 Parameters layer_parameters(const Scenario& s) {
     const Architecture& a = s.model;
     const std::int64_t first = a.activation == ActivationFunction::kSwiglu ? 2 * a.ffn : a.ffn;
     const std::int64_t qkv = (a.heads + 2 * a.kv_heads) * a.head_dim;
     Parameters p;
-    p.sharded = (a.hidden * qkv + a.heads * a.head_dim * a.hidden + a.hidden * first + a.ffn * a.hidden) / s.policy.sp;
+    p.sharded =
+        (a.hidden * qkv + a.heads * a.head_dim * a.hidden + a.hidden * first + a.ffn * a.hidden) / s.weight_shards();
     p.replicated = 2 * norm_width(a);
-    if (a.bias) p.sharded += (qkv + first) / s.policy.sp, p.replicated += 2 * a.hidden;
-    return p;
+    if (a.bias) p.sharded += (qkv + first) / s.weight_shards(), p.replicated += 2 * a.hidden;
+    return s.ulysses() ? on_every_rank(p) : p;
 }
 
 Parameters embedding_parameters(const Scenario& s) {
     const std::int64_t positions = s.model.positions == Positions::kLearned ? s.sequence.value * s.model.hidden : 0;
-    return {vocabulary_shard(s) * s.model.hidden, positions};
+    const Parameters p{table_parameters(s), positions};
+    return s.ulysses() ? on_every_rank(p) : p;
 }
 
 Parameters head_parameters(const Scenario& s) {
     const bool shares_embedding = s.model.tied_embeddings && s.policy.pp == 1;
-    return {shares_embedding ? 0 : vocabulary_shard(s) * s.model.hidden, norm_width(s.model)};
+    const Parameters p{shares_embedding ? 0 : table_parameters(s), norm_width(s.model)};
+    return s.ulysses() ? on_every_rank(p) : p;
 }
 
 std::int64_t model_parameters(const Scenario& s) {
@@ -65,19 +73,22 @@ Bytes forward_workspace(const Scenario& s, Subsequence sub) {
 Bytes backward_workspace(const Scenario& s, Subsequence sub) {
     const std::int64_t element = size_of(s.precision.weights).value;
     const std::int64_t queries = sub.length.value * (s.model.heads / s.policy.sp) * s.model.head_dim;
-    const std::int64_t first = (s.model.activation == ActivationFunction::kSwiglu ? 2 : 1) * s.model.ffn / s.policy.sp;
+    const std::int64_t inner = (s.model.activation == ActivationFunction::kSwiglu ? 3 : 2) * s.model.ffn;
     const std::int64_t keys = std::min(sub.end().value, kKvGradientChunk.value);
-    // MLP: gradient of the activation's output, turned into that of its input
-    const Bytes mlp{element * sub.length.value * (s.model.ffn / s.policy.sp + first)};
-    // attention: gradients of its output and of the query, a chunk of dK and dV, the library's own
-    const Bytes attention = Bytes{element * 2 * queries} +
+    // MLP: gradient of the activation's output, turned into that of its input. Of all tokens and a share of the
+    // columns, or of a share of the tokens and all columns.
+    const Bytes mlp{element * (sub.length.value * inner / s.policy.sp)};
+    // attention: gradients of its output and of the query (Ulysses has them among what it exchanges), a chunk of dK and
+    // dV, the library's own
+    const Bytes attention = Bytes{s.ulysses() ? 0 : element * 2 * queries} +
                             Bytes{element * 2 * keys * (s.model.kv_heads / s.policy.sp) * s.model.head_dim} +
                             attention_workspace(s, sub, s.calibration.attention_backward_workspace);
     return s.calibration.gemm_workspace + std::max(mlp, attention);
 }
 
 Bytes loss_workspace(const Scenario& s, Subsequence sub) {
-    const std::int64_t tokens = std::min(sub.length, kLogitsChunk).value;
+    const std::int64_t rows = s.ulysses() ? sub.length.value / s.policy.sp : sub.length.value;
+    const std::int64_t tokens = std::min(rows, kLogitsChunk.value);
     return s.calibration.gemm_workspace + Bytes{4 * tokens * vocabulary_shard(s)};
 }
 

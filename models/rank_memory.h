@@ -9,14 +9,16 @@
 
 namespace sluice {
 
-// Parameters on one rank of a sequence-parallel group (tensor-parallel sharding).
+// Parameters on one rank of a sequence-parallel group.
 struct Parameters {
-    std::int64_t sharded = 0;     // GEMM weights and column-parallel biases: 1/t of the whole
-    std::int64_t replicated = 0;  // norms and row-parallel biases: whole on every rank; their gradients are all-reduced
+    std::int64_t sharded = 0;     // Megatron: GEMM weights and column-parallel biases: 1/t of the whole
+    std::int64_t replicated = 0;  // norms and row-parallel biases, with Ulysses everything: whole on every rank; their
+                                  // gradients are all-reduced
     std::int64_t total() const { return sharded + replicated; }
 };
 
-Parameters layer_parameters(const Scenario&);  // one layer
+std::int64_t table_parameters(const Scenario&);  // of the token embedding, or of the output projection, alone
+Parameters layer_parameters(const Scenario&);    // one layer
 Parameters embedding_parameters(
     const Scenario&);                         // token embedding, and position embedding where positions are learned
 Parameters head_parameters(const Scenario&);  // final norm and output projection (a copy when tied and PP > 1)

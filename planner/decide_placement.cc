@@ -38,14 +38,17 @@ std::vector<StagePlan> all_recomputed(const Scenario& s, std::vector<StagePlan> 
     return plans;
 }
 
-// The two gathers of a layer's inputs, which backward hides behind its first GEMMs and recomputing has to wait for.
-Seconds gather_inputs(const Scenario& s, Subsequence sub) {
+// What recomputing a layer waits for: the two gathers of its inputs, which backward otherwise hides behind its first
+// GEMMs; with Ulysses the query's all-to-all.
+Seconds recompute_exchange(const Scenario& s, Subsequence sub) {
     std::vector<Rank> members;
     for (std::int64_t t = 0; t < s.policy.sp; ++t) members.push_back(id_at<Rank>(static_cast<std::size_t>(t)));
     const bool across = s.policy.sp > s.cluster.gpus_per_node;
-    const Collective gather{CollectiveKind::kAllGather, GroupId{}, gathered_bytes(s, sub), 2, 0};
+    const Collective work =
+        s.ulysses() ? Collective{CollectiveKind::kAllToAll, GroupId{}, query_exchange_bytes(s, sub), 1, 0}
+                    : Collective{CollectiveKind::kAllGather, GroupId{}, gathered_bytes(s, sub), 2, 0};
     const std::size_t rails = across ? rails_of(members, s.cluster).count : 1;
-    return collective_time(gather, members.size(), across, s.calibration, rails);
+    return collective_time(work, members.size(), across, s.calibration, rails);
 }
 
 PlacementContext::Times times_of(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
@@ -61,7 +64,7 @@ PlacementContext::Times times_of(const Scenario& scenario, const std::vector<Sub
             work.kernels.insert(work.kernels.end(), chain->begin(), chain->end());
         times.recompute_kernels.push_back(compute_time(work, scenario.calibration));
         times.recompute.push_back(times.recompute_kernels.back());
-        if (scenario.policy.sp > 1) times.recompute.back() += gather_inputs(scenario, sub);
+        if (scenario.policy.sp > 1) times.recompute.back() += recompute_exchange(scenario, sub);
     }
     return times;
 }

@@ -71,6 +71,7 @@ OpId StageEmitter::recompute(Function function, KernelChain kernels, std::vector
 // `output` where given, else into the stream.
 Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, const Scratch& t,
                                    std::optional<Access> output) {
+    if (scenario_.ulysses()) return exchanged_backward_layer(i, row, gradient, t, output);
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerBackward kernels = layer_backward(scenario_, sub);
@@ -145,6 +146,7 @@ std::vector<Access> StageEmitter::attention_gradients(std::size_t i, const Row& 
 // reductions beside the weight gradients, as in each layer. Recomputed layers wait for their gathered inputs.
 Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, const Scratch& t,
                                    std::optional<Access> output) {
+    if (scenario_.ulysses()) return exchanged_backward_stage(i, row, gradient, t, output);
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerBackward kernels = layer_backward(scenario_, sub);

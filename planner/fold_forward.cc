@@ -76,7 +76,6 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerForward kernels = layer_forward(scenario_, sub);
-    const auto block = static_cast<std::uint32_t>(i);
     const Saved saved = this->saved(i, row, Phase::kForward);
     const std::vector<Access> save = saved.all(AccessMode::kWrite);
     // After a layer of the same subsequence, its residual add belongs to this chain.
@@ -87,22 +86,12 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     append(chain, kernels.norm1, 1);
     const OpId norm1 =
         compute(Function::kNorm1, std::move(chain), input.made_by, join(join({read(weights_)}, save), input.reads));
-    Value gathered = gather_normed(Function::kNorm1, {norm1}, saved, t.comm, 0, bytes);
-    beside_compute();
-
-    const Access stream = write(t.stream);
-    std::vector<OpId> after = gathered.made_by;
-    after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
-    const OpId attention = row.attention =
-        compute(Function::kAttention, kernels.attention, std::move(after),
-                join(join(join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block)}, save),
-                          {write(t.workspace), partial_sums(t.comm, 1, stream)}),
-                     gathered.reads));
-    const OpId reduced = reduce_scatter(Function::kAttention, attention, t.comm, 1, stream, bytes);
-
+    const OpId attention =
+        scenario_.ulysses() ? exchanged_attention(i, row, saved, norm1, t) : attention_block(i, row, saved, norm1, t);
     const OpId norm2 =
-        compute(Function::kNorm2, kernels.norm2, {reduced}, join({read(weights_), read(t.stream)}, save));
-    gathered = gather_normed(Function::kNorm2, {norm2}, saved, t.comm, 0, bytes);
+        compute(Function::kNorm2, kernels.norm2, {attention}, join({read(weights_), read(t.stream)}, save));
+    const Access stream = write(t.stream);
+    const Value gathered = gather_normed(Function::kNorm2, {norm2}, saved, t.comm, 0, bytes);
     const OpId mlp =
         compute(Function::kMlp, kernels.mlp, gathered.made_by,
                 join(join(join({read(weights_)}, save), {write(t.workspace), partial_sums(t.comm, 1, stream)}),
@@ -110,8 +99,26 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     return {{reduce_scatter(Function::kMlp, mlp, t.comm, 1, stream, bytes)}, {read(t.stream), read(saved.unit)}};
 }
 
+OpId StageEmitter::attention_block(std::size_t i, Row& row, const Saved& saved, OpId norm1, const Scratch& t) {
+    const Bytes bytes = gathered_bytes(scenario_, subsequences_[i]);
+    const auto block = static_cast<std::uint32_t>(i);
+    const Value gathered = gather_normed(Function::kNorm1, {norm1}, saved, t.comm, 0, bytes);
+    beside_compute();
+    const Access stream = write(t.stream);
+    std::vector<OpId> after = gathered.made_by;
+    after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
+    row.attention =
+        compute(Function::kAttention, layer_forward(scenario_, subsequences_[i]).attention, std::move(after),
+                join(join(join({read(weights_), write(row.kv, block, block), read(row.kv, 0, block)},
+                               saved.all(AccessMode::kWrite)),
+                          {write(t.workspace), partial_sums(t.comm, 1, stream)}),
+                     gathered.reads));
+    return reduce_scatter(Function::kAttention, row.attention, t.comm, 1, stream, bytes);
+}
+
 // All layers of the stage as one gather, one chain and one reduction: the same work and the same number of calls.
 Value StageEmitter::forward_stage(std::size_t i, Row& row, Value input, const Scratch& t) {
+    if (scenario_.ulysses()) return exchanged_forward_stage(i, row, input, t);
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerForward kernels = layer_forward(scenario_, sub);

@@ -128,7 +128,7 @@ OpId StageEmitter::reduce_over_shards(OpId ready, const std::vector<Access>& gra
         const std::uint32_t block = embedding_row().first_block;
         const Access ends = first() ? Access{gradients_, block, block, AccessMode::kAccumulate} : gradients.back();
         ready = exchange(Function::kTiedTable, CollectiveKind::kAllReduce, groups_.tied_ends,
-                         bytes(embedding_parameters(scenario_).sharded), 1, {ready}, {ends});
+                         bytes(table_parameters(scenario_)), 1, {ready}, {ends});
     }
     return ready;
 }

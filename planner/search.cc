@@ -49,16 +49,18 @@ constexpr MeanLengths kMeanLengths[] = {
 std::string impossible(const Scenario& s) {
     const Policy& p = s.policy;
     const Architecture& a = s.model;
+    const bool weights = p.sp_kind == SequenceParallelKind::kMegatron;
     const struct {
         std::string_view name;
         std::int64_t value;
+        bool shared_out = true;
     } parts[] = {{"heads", a.heads},
                  {"KV heads", a.kv_heads},
-                 {"hidden", a.hidden},
-                 {"ffn width", a.ffn},
-                 {"vocabulary", a.vocabulary}};
+                 {"hidden", a.hidden, weights},
+                 {"ffn width", a.ffn, weights},
+                 {"vocabulary", a.vocabulary, weights}};
     for (const auto& part : parts)
-        if (part.value % p.sp != 0) return fmt::format("sp {} does not divide the {} {}", p.sp, part.value, part.name);
+        if (part.shared_out && part.value % p.sp != 0) return fmt::format("sp {} does not divide the {} {}", p.sp, part.value, part.name);
     if (p.pp > a.layers) return fmt::format("{} stages for {} layers", p.pp, a.layers);
     const Tokens alignment = p.partition.alignment;
     if (alignment.value % p.sp != 0)

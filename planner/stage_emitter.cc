@@ -81,7 +81,7 @@ void StageEmitter::add_parameters() {
 
     for (const Row& row : rows_) parts_.push_back({layer.total(), layer.total(), row.layers, kNoBuffer});
     parts_.push_back({embedding.total(), embedding.total(), 1, kNoBuffer});
-    const std::int64_t shared_table = s.model.tied_embeddings && s.policy.pp == 1 ? embedding.sharded : 0;
+    const std::int64_t shared_table = s.model.tied_embeddings && s.policy.pp == 1 ? table_parameters(s) : 0;
     parts_.push_back({head.total() + shared_table, head.total(), 1, kNoBuffer});
 }
 
@@ -130,7 +130,7 @@ OpId StageEmitter::compute(Function function, KernelChain kernels, std::vector<O
 
 Value StageEmitter::all_gather(Function function, const Value& value, BufferId comm, std::uint32_t block, Bytes bytes,
                                std::uint32_t calls) {
-    if (!shards()) return value;
+    if (!scenario_.splits_weights()) return value;
     std::vector<Access> accesses = value.reads;
     accesses.push_back({comm, block, block, AccessMode::kWrite});
     const Collective work{CollectiveKind::kAllGather, groups_.sequence_parallel[stage_], bytes, calls, 0};
@@ -149,12 +149,12 @@ Value StageEmitter::gather_normed(Function norm, std::vector<OpId> after, const 
 }
 
 Access StageEmitter::partial_sums(BufferId comm, std::uint32_t block, Access target) const {
-    return shards() ? Access{comm, block, block, AccessMode::kWrite} : target;
+    return scenario_.splits_weights() ? Access{comm, block, block, AccessMode::kWrite} : target;
 }
 
 OpId StageEmitter::reduce_scatter(Function function, OpId producer, BufferId comm, std::uint32_t block, Access target,
                                   Bytes bytes, std::uint32_t calls) {
-    if (!shards()) return producer;
+    if (!scenario_.splits_weights()) return producer;
     const Collective work{CollectiveKind::kReduceScatter, groups_.sequence_parallel[stage_], bytes, calls, 0};
     return emit(function, {LaneKind::kCollective, kNoRank}, work, {producer},
                 {{comm, block, block, AccessMode::kRead}, target});
@@ -264,10 +264,10 @@ StageEmitter::Scratch StageEmitter::scratch(std::size_t i, Phase phase, bool hol
     const Bytes gathered = gathered_bytes(scenario_, sub), shard = boundary_bytes(scenario_, sub);
     const bool forward = phase == Phase::kForward;
     Scratch scratch;
-    const std::vector<Bytes> blocks(forward ? 2 : 3, gathered);
-    if (shards())
-        scratch.comm =
-            add_buffer(BufferKind::kComm, gathered * static_cast<std::int64_t>(blocks.size()), false, blocks);
+    if (scenario_.ulysses())
+        scratch.exchange = add_blocks(BufferKind::kComm, exchange_blocks(scenario_, sub, phase), Space::kDevice);
+    else if (shards())
+        scratch.comm = add_blocks(BufferKind::kComm, std::vector<Bytes>(forward ? 2 : 3, gathered), Space::kDevice);
     scratch.stream = add_buffer(BufferKind::kStaging, shard * 2, false, {shard, shard});
     Bytes workspace = forward ? forward_workspace(scenario_, sub) : backward_workspace(scenario_, sub);
     if (holds_loss) workspace = std::max(workspace, loss_workspace(scenario_, sub));

@@ -1,5 +1,5 @@
 // Private to the planner: writes the program of one folded rank, op by op, in issue order. fold_forward.cc and
-// fold_backward.cc hold the two passes, fold_replicas.cc what data-parallel replicas exchange and the optimizer,
+// fold_backward.cc hold the two passes, fold_ulysses.cc their parts where tokens are exchanged for heads, fold_replicas.cc what data-parallel replicas exchange and the optimizer,
 // stage_emitter.cc what they share.
 #pragma once
 
@@ -30,6 +30,8 @@ inline Access read(BufferId buffer, std::uint32_t first = 0, std::uint32_t last 
 inline Access write(BufferId buffer, std::uint32_t first = 0, std::uint32_t last = 0) {
     return {buffer, first, last, AccessMode::kWrite};
 }
+// Sizes of the blocks of what Ulysses exchanges for one subsequence (fold_ulysses.cc).
+std::vector<Bytes> exchange_blocks(const Scenario&, Subsequence, Phase);
 std::vector<Access> join(std::vector<Access> accesses, const std::vector<Access>& more);
 void append(KernelChain& chain, const KernelChain& more, std::uint32_t times);  // each kernel `times` as often
 KernelChain repeated(std::initializer_list<const KernelChain*> parts, std::uint32_t times);  // likewise, a new one
@@ -70,7 +72,7 @@ private:
         BufferId unit{};
         BufferId cheap = kNoBuffer;
         std::uint32_t recomputed = 0;                                     // layers of the row
-        BufferId norms() const { return recomputed > 0 ? cheap : unit; }  // where the norms' outputs are
+        BufferId norms() const { return recomputed > 0 ? cheap : unit; }  // where the norms' outputs and the query are
         std::vector<Access> all(AccessMode) const;
     };
     // Parameters that replicas gather (ZeRO 3) and whose gradients they reduce (ZeRO 2) at once: those of a row, of the
@@ -96,6 +98,7 @@ private:
     struct Scratch {
         BufferId comm =
             kNoBuffer;      // block 0: gathered; 1: partial sums, or in backward gathered inputs; 2: partial sums
+        BufferId exchange = kNoBuffer;  // Ulysses: exchange_blocks()
         BufferId stream{};  // the rank's shard: block 0 the residual stream, block 1 (backward) the reduced gradient
         BufferId workspace{};
     };
@@ -115,6 +118,9 @@ private:
     Access partial_sums(BufferId comm, std::uint32_t block, Access target) const;
     OpId reduce_scatter(Function, OpId producer, BufferId comm, std::uint32_t block, Access target, Bytes bytes,
                         std::uint32_t calls = 1);
+    // From rows of the rank's tokens to rows of all tokens and the rank's heads, or back.
+    OpId all_to_all(Function, Bytes bytes, std::vector<OpId> after, std::vector<Access> accesses,
+                    std::uint32_t calls = 1);
     OpId receive(Rank from, BufferId into, Bytes bytes);
     OpId send(Rank to, OpId producer, BufferId from, Bytes bytes);
     Access gradient_access(const Row&);
@@ -168,10 +174,21 @@ private:
     OpId reduce_over_replicas(OpId ready, const std::vector<Access>& gradients);
     OpId reduce_over_shards(OpId ready, const std::vector<Access>& gradients);
 
+    // -- attention between all-to-alls (fold_ulysses.cc)
+    OpId exchanged_attention(std::size_t i, Row&, const Saved&, OpId norm1, const Scratch&);
+    Value exchanged_forward_stage(std::size_t i, Row&, const Value& input, const Scratch&);
+    void remake(std::size_t i, const Row&, const Saved&, const Scratch&);
+    Value exchanged_backward_layer(std::size_t i, Row&, const Value& gradient, const Scratch&,
+                                   std::optional<Access> output);
+    Value exchanged_backward_stage(std::size_t i, Row&, const Value& gradient, const Scratch&,
+                                   std::optional<Access> output);
+
     // -- forward of one subsequence (fold_forward.cc)
     Value stage_input(std::size_t i, Scratch&);
     void forward_subsequence(std::size_t i);
     Value forward_layer(std::size_t i, Row&, Value input, const Scratch&);
+    // From the first norm's output to what attention adds to the stream. Returns the op that leaves it there.
+    OpId attention_block(std::size_t i, Row&, const Saved&, OpId norm1, const Scratch&);
     Value forward_stage(std::size_t i, Row&, Value input, const Scratch&);
     void last_residual(std::size_t i, const Value& stream);
     void loss(std::size_t i, Value stream, const Scratch&);

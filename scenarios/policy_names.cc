@@ -4,6 +4,10 @@
 
 namespace sluice {
 
+std::string_view name(SequenceParallelKind kind) {
+    return kind == SequenceParallelKind::kUlysses ? "ulysses" : "megatron";
+}
+
 std::string_view name(PartitionKind kind) {
     switch (kind) {
         case PartitionKind::kFlops:

@@ -23,8 +23,9 @@ constexpr Choice<SavedInputs> kSavedInputs[] = {{"shard", SavedInputs::kShard}, 
 constexpr std::string_view kPartitionKeys[] = {"kind", "list", "count", "alignment"};
 constexpr std::string_view kPlacementKeys[] = {"ratio"};
 
-constexpr Choice<SequenceParallelKind> kSpKinds[] = {{"megatron", SequenceParallelKind::kMegatron}};
-constexpr std::string_view kPlannedSpKinds[] = {"ulysses", "ring", "context"};
+constexpr Choice<SequenceParallelKind> kSpKinds[] = {{"megatron", SequenceParallelKind::kMegatron},
+                                                     {"ulysses", SequenceParallelKind::kUlysses}};
+constexpr std::string_view kPlannedSpKinds[] = {"ring", "context"};
 constexpr Choice<PartitionKind> kPartitionKinds[] = {
     {"flops", PartitionKind::kFlops}, {"cost", PartitionKind::kCost}, {"equal", PartitionKind::kEqual}};
 constexpr Choice<CausalCount> kCounts[] = {{"exact", CausalCount::kExact}, {"uncut", CausalCount::kUncut}};
@@ -47,17 +48,23 @@ constexpr std::string_view kRatioForm = "auto or {ratio: 0 ... 1}";
 
 std::string_view unit_of(Tokens tokens) { return tokens.value == 1 ? "token" : "tokens"; }
 
-// Every rank of a sequence-parallel group holds an equal share of the weights, heads and vocabulary.
-void expect_sp_divides(const YamlField& field, std::int64_t sp, const Architecture& model) {
+// Every rank of a sequence-parallel group holds an equal share of the heads; with kind megatron of the weights and the
+// vocabulary, too.
+void expect_sp_divides(const YamlField& field, std::int64_t sp, SequenceParallelKind kind, const Architecture& model) {
+    const bool weights = kind == SequenceParallelKind::kMegatron;
     const struct {
         std::string_view name;
         std::int64_t value;
-    } parts[] = {{"heads", model.heads}, {"kv_heads", model.kv_heads}, {"hidden", model.hidden}, {"ffn", model.ffn}};
+        bool shared_out = true;
+    } parts[] = {{"heads", model.heads},
+                 {"kv_heads", model.kv_heads},
+                 {"hidden", model.hidden, weights},
+                 {"ffn", model.ffn, weights}};
     for (const auto& part : parts)
-        if (part.value % sp != 0)
+        if (part.shared_out && part.value % sp != 0)
             fail(field, fmt::format("got {}, which does not divide {} {} of model {}, expected a divisor", sp,
                                     part.name, part.value, model.name));
-    if (model.vocabulary % sp != 0)
+    if (weights && model.vocabulary % sp != 0)
         fail(field,
              fmt::format(
                  "got {}, which does not divide vocabulary {} of model {}, expected a padded vocabulary such as {}", sp,
@@ -81,12 +88,17 @@ bool is_auto_count(const YamlField& field) {
 void read_sp(const YamlField& field, const Architecture& model, Policy& policy) {
     expect_keys(field, kSpKeys);
     if (const auto kind = find(field, "kind")) policy.sp_kind = read_choice(*kind, kSpKinds, kPlannedSpKinds);
-    if (const auto save = find(field, "save")) policy.saved_inputs = read_choice(*save, kSavedInputs);
+    if (const auto save = find(field, "save")) {
+        policy.saved_inputs = read_choice(*save, kSavedInputs);
+        if (policy.sp_kind == SequenceParallelKind::kUlysses)
+            fail(*save, fmt::format("got {} with kind ulysses, which gathers no inputs, expected no key save",
+                                    read_text(*save)));
+    }
     const YamlField degree = get(field, "degree");
     policy.automatic.sp = policy.automatic.alignment = is_auto_count(degree);
     if (policy.automatic.sp) return;
     policy.sp = read_count(degree, kMostRanks);
-    expect_sp_divides(degree, policy.sp, model);
+    expect_sp_divides(degree, policy.sp, policy.sp_kind, model);
 }
 
 void read_pp(const YamlField& field, const Architecture& model, Policy& policy) {

@@ -25,9 +25,11 @@ struct Precision {
     DataType kv_gradients = DataType::kFp32;  // dK/dV accumulators
 };
 
+// What the t ranks of a sequence-parallel group share out.
 enum class SequenceParallelKind : std::uint8_t {
-    kMegatron
-};  // tensor parallel, non-matmul regions sharded by sequence
+    kMegatron,  // weights, heads and vocabulary; outside matmuls and attention the tokens (Korthikanti et al. 2022)
+    kUlysses,   // the tokens, but in attention the heads; every rank has all weights (Jacobs et al. 2023)
+};
 // What a layer keeps of its two gathered inputs for backward: the rank's own rows, gathered again there (Korthikanti et
 // al. 2022, section 4.2.2), or all rows, which costs memory and saves the second gather.
 enum class SavedInputs : std::uint8_t { kShard, kGathered };
@@ -79,7 +81,7 @@ enum class KvPlacement : std::uint8_t { kResident, kOffload };
 struct Policy {
     SequenceParallelKind sp_kind = SequenceParallelKind::kMegatron;
     std::int64_t sp = 1;  // ranks of a sequence-parallel group
-    SavedInputs saved_inputs = SavedInputs::kShard;
+    SavedInputs saved_inputs = SavedInputs::kShard;  // kMegatron only
     std::int64_t pp = 1;  // pipeline stages
     std::int64_t n = 1;   // subsequences
     std::int64_t dp = 1;  // replicas; each runs batch / dp sequences of a step
@@ -117,7 +119,12 @@ struct Scenario {
     std::int64_t ranks_of_stage() const { return policy.sp * policy.dp; }
     std::int64_t ranks() const { return ranks_of_stage() * policy.pp; }
     std::int64_t sequences_of_replica() const { return batch / policy.dp; }
-    bool saves_gathered() const { return policy.sp > 1 && policy.saved_inputs == SavedInputs::kGathered; }
+    // One rank alone shares nothing out: then both kinds are the same.
+    bool ulysses() const { return policy.sp > 1 && policy.sp_kind == SequenceParallelKind::kUlysses; }
+    bool splits_weights() const { return policy.sp > 1 && !ulysses(); }
+    // Ranks of the group that hold a weight matrix, or the vocabulary, together.
+    std::int64_t weight_shards() const { return ulysses() ? 1 : policy.sp; }
+    bool saves_gathered() const { return splits_weights() && policy.saved_inputs == SavedInputs::kGathered; }
     // Is what ZeRO shares out from `stage` on shared out here? Never without replicas.
     bool shares(ZeroStage stage) const { return policy.dp > 1 && policy.zero >= stage; }
 };

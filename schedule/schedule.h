@@ -123,6 +123,8 @@ enum class Function : std::uint8_t {
     kGradients, kReplicated, kTiedTable,             // reductions: of all gradients over replicas; of what all shards
                                                      // hold; of a table that two stages hold
     kGradientNorm, kAdamw,
+    kQkv, kProjection, kProjectionWeight,            // of attention, where an all-to-all stands between it and these;
+                                                     // backward: gradients of data and weights, or of one of them
 };
 
 // What the op is for. -1 where it does not apply (an optimizer op has no subsequence, a stage op no layer).
@@ -145,8 +147,8 @@ enum class BufferKind : std::uint8_t {
 inline constexpr std::size_t kBufferKinds = 9;
 
 // What a layer saves of one subsequence for its backward pass, and a rank's share of it: rows of all tokens for
-// kQuery, kAttentionOutput, kLogSumExp ([head][token]), kFirstMlpOutput and kActivationOutput (columns are shared out),
-// else rows of the rank's tokens. Statistics are fp32, LayerNorm's means before its reciprocals.
+// kQuery, kAttentionOutput and kLogSumExp ([head][token]) and, where weights are shared out, for kFirstMlpOutput and
+// kActivationOutput (columns are shared out), else rows of the rank's tokens. Statistics are fp32, LayerNorm's means before its reciprocals.
 enum class Tensor : std::uint8_t {
     kBlockInput, kNorm1Statistics, kNorm1Output, kQuery, kAttentionOutput, kLogSumExp, kMiddleResidual,
     kNorm2Statistics, kNorm2Output, kFirstMlpOutput, kActivationOutput,

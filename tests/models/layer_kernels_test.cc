@@ -66,6 +66,48 @@ TEST(LayerKernels, GptBackward) {
     EXPECT_EQ(text(b.norm1), (Lines{"norm 128"}));
 }
 
+// The same with Ulysses: two rows of the rank's tokens and all weights, 24 columns of QKV, 32 of the MLP; in attention
+// four tokens and two heads.
+Scenario exchanging(Scenario s) {
+    s.policy.sp_kind = SequenceParallelKind::kUlysses;
+    return s;
+}
+
+TEST(LayerKernels, GptForwardWithUlysses) {
+    const LayerForward f = layer_forward(exchanging(gpt()), kFourAfterSix);
+    EXPECT_EQ(text(f.norm1), (Lines{"norm 64"}));
+    EXPECT_EQ(text(f.qkv), (Lines{"gemm 2 24 8"}));
+    EXPECT_EQ(text(f.attention), (Lines{"attention forward 4q 10k 2h 2kv 2d"}));
+    EXPECT_EQ(text(f.projection), (Lines{"gemm 2 8 8"}));
+    EXPECT_EQ(text(f.norm2), (Lines{"residual 96", "norm 64"}));
+    EXPECT_EQ(text(f.mlp), (Lines{"gemm 2 32 8", "activation 256", "gemm 2 8 32"}));
+    EXPECT_EQ(text(f.residual), (Lines{"residual 96"}));
+}
+
+TEST(LayerKernels, GptBackwardWithUlysses) {
+    const LayerBackward b = layer_backward(exchanging(gpt()), kFourAfterSix);
+    EXPECT_EQ(text(b.mlp_data), (Lines{"gemm 2 32 8", "gemm 32 8 2", "activation 384", "gemm 2 8 32"}));
+    EXPECT_EQ(text(b.mlp_weight), (Lines{"gemm 8 32 2"}));
+    EXPECT_EQ(text(b.projection), (Lines{"gemm 2 8 8"}));
+    EXPECT_EQ(text(b.projection_weight), (Lines{"gemm 8 8 2"}));
+    EXPECT_EQ(text(b.attention_data), (Lines{"attention backward 4q 10k 2h 2kv 2d", "accumulate 800"}));
+    EXPECT_EQ(text(b.attention_weight), Lines{});
+    EXPECT_EQ(text(b.qkv), (Lines{"gemm 2 8 24", "gemm 8 24 2"}));
+}
+
+// Every rank has the whole vocabulary for its half of the tokens.
+TEST(LayerKernels, HeadEmbeddingAndExchangesWithUlysses) {
+    const Scenario s = exchanging(gpt());
+    EXPECT_EQ(text(head_kernels(s, {Tokens{0}, Tokens{20000}}).loss),
+              (Lines{"gemm 8192 64 8", "cross_entropy 6291456", "gemm 8192 8 64", "gemm 64 8 8192", "gemm 1808 64 8",
+                     "cross_entropy 1388544", "gemm 1808 8 64", "gemm 64 8 1808"}));
+    EXPECT_EQ(text(embedding_forward(s, kFourAfterSix)), (Lines{"embedding 64"}));    // 2 x 8 x 2 B, in and out
+    EXPECT_EQ(text(embedding_backward(s, kFourAfterSix)), (Lines{"embedding 160"}));  // 2 x 8 x (2 + 4 + 4)
+    EXPECT_EQ(query_exchange_bytes(s, kFourAfterSix), 32_B);                          // 2 x 8 x 2
+    EXPECT_EQ(kv_exchange_bytes(s, kFourAfterSix), 64_B);
+    EXPECT_EQ(boundary_bytes(s, kFourAfterSix), 32_B);
+}
+
 // Grouped queries, SwiGLU, rotary positions: hidden 16, 8 heads of 4 over 2 K/V heads, MLP of 24. Per rank 4 heads and
 // one K/V head: queries 16 wide, K and V 4 each, QKV 24; gate and up 12 + 12.
 Scenario llama() {
@@ -83,6 +125,18 @@ TEST(LayerKernels, SwigluAndGroupedQueriesForward) {
               (Lines{"gemm 6 24 16", "rope 480", "attention forward 6q 6k 4h 1kv 4d", "gemm 6 16 16"}));
     EXPECT_EQ(text(f.mlp),
               (Lines{"gemm 6 24 16", "activation 432", "gemm 6 16 12"}));  // gate and up in, 6 x 12 x 2 B each
+}
+
+TEST(LayerKernels, SwigluAndGroupedQueriesWithUlysses) {
+    const LayerForward f = layer_forward(exchanging(llama()), {Tokens{0}, Tokens{6}});
+    EXPECT_EQ(text(f.qkv), (Lines{"gemm 3 48 16", "rope 480"}));  // 3 x (32 + 8) x 2 B, in and out
+    EXPECT_EQ(text(f.attention), (Lines{"attention forward 6q 6k 4h 1kv 4d"}));
+    EXPECT_EQ(text(f.projection), (Lines{"gemm 3 16 32"}));
+    EXPECT_EQ(text(f.mlp), (Lines{"gemm 3 48 16", "activation 432", "gemm 3 16 24"}));
+    const LayerBackward b = layer_backward(exchanging(llama()), {Tokens{0}, Tokens{6}});
+    EXPECT_EQ(text(b.qkv), (Lines{"rope 480", "gemm 3 16 48", "gemm 16 48 3"}));
+    EXPECT_EQ(text(layer_recompute(exchanging(llama()), {Tokens{0}, Tokens{6}}).query),
+              (Lines{"gemm 3 32 16", "rope 384"}));
 }
 
 TEST(LayerKernels, SwigluAndGroupedQueriesBackward) {
@@ -141,15 +195,18 @@ double sum_flops(const std::vector<KernelChain>& chains) {
     return sum;
 }
 
-double forward_flops(const LayerForward& f) { return sum_flops({f.norm1, f.attention, f.norm2, f.mlp, f.residual}); }
+double forward_flops(const LayerForward& f) {
+    return sum_flops({f.norm1, f.qkv, f.attention, f.projection, f.norm2, f.mlp, f.residual});
+}
 double backward_flops(const LayerBackward& b) {
-    return sum_flops({b.mlp_data, b.mlp_weight, b.norm2, b.attention_data, b.attention_weight, b.norm1});
+    return sum_flops({b.mlp_data, b.mlp_weight, b.norm2, b.projection, b.projection_weight, b.attention_data,
+                      b.attention_weight, b.qkv, b.norm1});
 }
 
 // The kernels do exactly the model's FLOPs: forward all of them over the ranks of a group; backward twice the GEMMs
 // and 2.5 times the attention, because FlashAttention computes the scores again.
 TEST(LayerKernels, KernelsDoTheFlopsOfTheModel) {
-    for (Scenario s : {gpt(), llama()}) {
+    for (Scenario s : {gpt(), llama(), exchanging(gpt()), exchanging(llama())}) {
         for (const std::int64_t sp : {1, 2}) {
             s.policy.sp = sp;
             const auto ranks = static_cast<double>(sp);

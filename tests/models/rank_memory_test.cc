@@ -57,6 +57,19 @@ TEST(RankMemory, RanksOfAGroupHoldEveryWeightOnce) {
     EXPECT_EQ(layer_parameters(llama(2)).sharded * 2, layer_parameters(llama()).sharded);
 }
 
+TEST(RankMemory, WithUlyssesEveryRankHoldsEverything) {
+    for (const Scenario& whole : {gpt(1, 2), llama()}) {
+        Scenario s = whole;
+        s.policy.sp = 2, s.policy.sp_kind = SequenceParallelKind::kUlysses;
+        for (const auto& of : {layer_parameters, embedding_parameters, head_parameters}) {
+            EXPECT_EQ(of(s).sharded, 0);
+            EXPECT_EQ(of(s).replicated, of(whole).total());
+        }
+        EXPECT_EQ(table_parameters(s), table_parameters(whole));
+        EXPECT_EQ(model_parameters(s), model_parameters(whole));
+    }
+}
+
 TEST(RankMemory, EmbeddingAndHead) {
     EXPECT_EQ(embedding_parameters(gpt()).sharded, 100 * 8);
     EXPECT_EQ(embedding_parameters(gpt()).replicated, 50 * 8) << "learned positions";
@@ -125,6 +138,19 @@ TEST(RankMemory, WorkspacesByHand) {
     EXPECT_EQ(backward_workspace(wide, sub), 1_MiB + Bytes{2 * 2 * 100 * 4096});
     wide.model.activation = ActivationFunction::kSwiglu;  // the input is gate and up
     EXPECT_EQ(backward_workspace(wide, sub), 1_MiB + Bytes{3 * 2 * 100 * 4096});
+}
+
+// Over two ranks: what Megatron splits by columns is split by rows, and the gradients of attention's output and of the
+// query are among what is exchanged. Logits of half the tokens and the whole vocabulary.
+TEST(RankMemory, WorkspacesWithUlysses) {
+    const Subsequence sub{Tokens{200}, Tokens{100}};
+    Scenario s = gpt(2);
+    s.policy.sp_kind = SequenceParallelKind::kUlysses;
+    EXPECT_EQ(forward_workspace(s, sub), forward_workspace(gpt(2), sub));
+    EXPECT_EQ(backward_workspace(s, sub), 1_MiB + Bytes{(9600 + 136 * 4 * 100) / 2});
+    s.model.ffn = 4096;
+    EXPECT_EQ(backward_workspace(s, sub), 1_MiB + Bytes{2 * 2 * 50 * 4096});
+    EXPECT_EQ(loss_workspace(s, sub), 1_MiB + Bytes{4 * 50 * 100});
 }
 
 TEST(RankMemory, KvGradientsOfLongPrefixesComeInChunks) {

@@ -36,6 +36,21 @@ TEST(ReadScenario, EveryKeyArrives) {
     EXPECT_EQ(s.policy.inventory, Inventory::kPaper);
 }
 
+// Ulysses shares out heads alone: widths and a vocabulary that are primes are no matter.
+TEST(ReadScenario, UlyssesArrives) {
+    const Scenario s = parse_scenario(
+        "model: {layers: 4, hidden: 251, heads: 8, kv_heads: 4, head_dim: 32, ffn: 1021, vocabulary: 50257, "
+        "activation: gelu, norm: layernorm, positions: rope, bias: true, tied_embeddings: true}\n"
+        "cluster: tiny\ncalibration: tiny\nsequence: 16 Ki tokens\n"
+        "policy: {sp: {kind: ulysses, degree: 4}, pp: 1, n: 8}\n",
+        "test", kShipped);
+    EXPECT_EQ(s.policy.sp_kind, SequenceParallelKind::kUlysses);
+    EXPECT_EQ(s.policy.partition.alignment, Tokens{4});
+    EXPECT_TRUE(s.ulysses());
+    EXPECT_EQ(s.weight_shards(), 1);
+    EXPECT_FALSE(s.saves_gathered());
+}
+
 TEST(ReadScenario, ReplicasAndStagesArrive) {
     const auto parse = [](const std::string& policy) {
         return parse_scenario(

@@ -7,6 +7,7 @@
 
 #include "base/format_units.h"
 #include "models/model_flops.h"
+#include "scenarios/policy_names.h"
 
 namespace sluice {
 namespace {
@@ -16,7 +17,7 @@ using Json = nlohmann::ordered_json;
 std::int64_t gpus(const Scenario& s) { return s.ranks(); }
 
 Json plan_object(const Scenario& s, const Plan& plan) {
-    Json json{{"sp", s.policy.sp}, {"sp_kind", "megatron"}, {"pp", s.policy.pp}, {"dp", s.policy.dp}, {"n", s.policy.n}};
+    Json json{{"sp", s.policy.sp}, {"sp_kind", name(s.policy.sp_kind)}, {"pp", s.policy.pp}, {"dp", s.policy.dp}, {"n", s.policy.n}};
     if (s.policy.dp > 1) json["zero"] = static_cast<int>(s.policy.zero);
     json["lengths"] = Json::array();
     for (const Subsequence& sub : plan.subsequences) json["lengths"].push_back(sub.length.value);
@@ -146,9 +147,9 @@ std::string replicas_text(const Scenario& s) {
 }
 
 std::string heading(const Scenario& s) {
-    return fmt::format("{}: {}, {} tokens, {} x {} on {}, sp {} (megatron) x pp {}{}, n {}\n", s.name, s.model.name,
+    return fmt::format("{}: {}, {} tokens, {} x {} on {}, sp {} ({}) x pp {}{}, n {}\n", s.name, s.model.name,
                        s.sequence.value * s.batch, gpus(s), s.cluster.gpu.name, s.cluster.name, s.policy.sp,
-                       s.policy.pp, replicas_text(s), s.policy.n);
+                       name(s.policy.sp_kind), s.policy.pp, replicas_text(s), s.policy.n);
 }
 
 std::string lanes_text(const StepSummary& summary) {
