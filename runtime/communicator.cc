@@ -113,10 +113,15 @@ std::optional<std::string> Communicator::find_fault() const {
     if (first.kind != Kind::kAllToAll) return std::nullopt;
     for (std::uint32_t from = 0; from < size(); ++from)
         for (std::uint32_t to = 0; to < size(); ++to) {
-            const std::size_t sent = members_[from].slot.outs[to].size(), expected = members_[to].slot.ins[from].size();
-            if (sent != expected)
-                return fmt::format("{}, and sends {} floats to rank {}, which expects {}", call(from), sent,
-                                   index(members_[to].rank), expected);
+            const std::span<const std::span<const float>> outs = members_[from].slot.outs;
+            const std::span<const std::span<float>> ins = members_[to].slot.ins;
+            if (outs.size() != ins.size())
+                return fmt::format("{}, and sends {} parts to {} members, but rank {} expects {}", call(from),
+                                   outs.size(), size(), index(members_[to].rank), ins.size());
+            for (std::size_t tensor = 0; tensor < outs.size(); tensor += size())
+                if (outs[tensor + to].size() != ins[tensor + from].size())
+                    return fmt::format("{}, and sends {} floats to rank {}, which expects {}", call(from),
+                                       outs[tensor + to].size(), index(members_[to].rank), ins[tensor + from].size());
         }
     return std::nullopt;
 }
@@ -238,13 +243,14 @@ void Communicator::all_reduce(const CommCall& call, std::span<double> values) {
 
 void Communicator::all_to_all(const CommCall& call, std::span<const std::span<const float>> out,
                               std::span<const std::span<float>> in) {
-    SLUICE_CHECK(out.size() == size() && in.size() == size(), "an all_to_all has a part for every member");
+    SLUICE_CHECK(out.size() % size() == 0 && in.size() == out.size(), "an all_to_all has parts for every member");
     Slot slot;
     slot.kind = Kind::kAllToAll;
     slot.outs = out;
     slot.ins = in;
     meet(call, slot);
-    for (std::uint32_t m = 0; m < size(); ++m) copy_span(members_[m].slot.outs[call.member], in[m]);
+    for (std::size_t first = 0; first < in.size(); first += size())
+        for (std::uint32_t m = 0; m < size(); ++m) copy_span(members_[m].slot.outs[first + call.member], in[first + m]);
     leave(call);
 }
 

@@ -53,6 +53,7 @@ public:
     void all_reduce(const CommCall& call, std::span<const std::span<float>> pieces);
     void all_reduce(const CommCall& call, std::span<double> values);
     // Part j of `out` goes to member j, part i of `in` comes from member i. Parts may differ in length and be empty.
+    // Of several tensors in one call the parts follow one another: those of the first for every member, then of the next.
     void all_to_all(const CommCall& call, std::span<const std::span<const float>> out,
                     std::span<const std::span<float>> in);
     // The root's bytes become everybody's.

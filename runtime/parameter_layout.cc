@@ -56,7 +56,9 @@ public:
     Builder(const Scenario& scenario, const RunShape& shape, Rank rank)
         : a_(scenario.model),
           role_(shape.ranks[index(rank)]),
-          shards_(shape.shards),
+          shards_(shape.weight_shards),
+          shard_(shards_ > 1 ? role_.shard : 0),
+          all_on_every_shard_(shape.shards > shards_),
           positions_(scenario.sequence.value),
           one_stage_(shape.stages == 1),
           first_(shape.first_stage(rank)),
@@ -68,6 +70,8 @@ public:
         for (std::int64_t l = 0; l < role_.layers; ++l) out_.layers.push_back(part([&] { layer(l); }));
         if (first_) out_.embedding_part = part([&] { embedding(); });
         if (last_) out_.head_part = part([&] { head(); });
+        if (all_on_every_shard_)
+            for (ParameterSlice& slice : out_.slices) slice.replicated = true;
         return std::move(out_);
     }
 
@@ -108,7 +112,7 @@ private:
     std::int64_t add_columns(const std::string& name, std::int64_t rows, std::int64_t columns) {
         ParameterSlice s;
         s.name = name, s.rows = s.held_rows = rows, s.columns = columns;
-        s.held_columns = columns / shards_, s.first_column = role_.shard * s.held_columns;
+        s.held_columns = columns / shards_, s.first_column = shard_ * s.held_columns;
         s.decays = true, s.transposed = family_ == Family::kGpt2, s.initial = Initial::kResidual;
         return add(std::move(s));
     }
@@ -130,7 +134,7 @@ private:
     // The query, key and value rows of this shard, in this order.
     std::vector<Output> qkv_outputs(const std::string& prefix) const {
         const std::int64_t q = a_.heads * a_.head_dim, kv = a_.kv_heads * a_.head_dim, d = a_.head_dim;
-        const std::int64_t held_q = q / shards_, held_kv = kv / shards_, t = role_.shard;
+        const std::int64_t held_q = q / shards_, held_kv = kv / shards_, t = shard_;
         if (family_ == Family::kLlama)
             return {{prefix + names_.query, q, t * held_q, held_q},
                     {prefix + names_.key, kv, t * held_kv, held_kv},
@@ -148,7 +152,7 @@ private:
     }
 
     std::vector<Output> first_outputs(const std::string& prefix) const {
-        const std::int64_t held = a_.ffn / shards_, first = role_.shard * held;
+        const std::int64_t held = a_.ffn / shards_, first = shard_ * held;
         std::vector<Output> outputs;
         if (a_.activation == ActivationFunction::kSwiglu)
             outputs.push_back({prefix + names_.gate, a_.ffn, first, held});
@@ -189,7 +193,7 @@ private:
     // The last shards' rows beyond the vocabulary are padding.
     std::int64_t add_table(const std::string& name) {
         const std::int64_t held = (a_.vocabulary + shards_ - 1) / shards_;
-        return add_rows(name, a_.vocabulary, a_.hidden, role_.shard * held, held);
+        return add_rows(name, a_.vocabulary, a_.hidden, shard_ * held, held);
     }
 
     void embedding() {
@@ -208,7 +212,9 @@ private:
 
     const Architecture& a_;
     const RankRole& role_;
-    std::int64_t shards_, positions_;
+    std::int64_t shards_, shard_;  // that hold a weight matrix together, and which of them this one is
+    bool all_on_every_shard_;
+    std::int64_t positions_;
     bool one_stage_, first_, last_;
     Family family_;
     Names names_;

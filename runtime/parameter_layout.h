@@ -4,7 +4,7 @@
 // Linear layers are (out, in), one row per output. A sequence-parallel shard t of T has 1/T of the heads and of the MLP
 // (Shoeybi et al. 2019, "Megatron-LM"): rows of the query, key, value and first MLP matrices and of their biases,
 // columns of the projection and of the second MLP matrix, ceil(vocabulary / T) rows of the embedding and the head.
-// Norms, the other biases and learned positions are whole on every shard.
+// Norms, the other biases and learned positions are whole on every shard. With Ulysses everything is.
 #pragma once
 
 #include <cstdint>

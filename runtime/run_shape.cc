@@ -88,6 +88,7 @@ RunShape read_run_shape(const Scenario& scenario, const Schedule& schedule) {
     check_policy(scenario, schedule);
     RunShape shape;
     shape.stages = scenario.policy.pp, shape.replicas = scenario.policy.dp, shape.shards = scenario.policy.sp;
+    shape.weight_shards = scenario.weight_shards();
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) shape.ranks.push_back(role_of(r, scenario.policy));
     read_layers(schedule, shape.ranks);
     shape.subsequences = read_subsequences(scenario, schedule);

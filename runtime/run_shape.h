@@ -25,6 +25,7 @@ struct RunShape {
     std::vector<RankRole> ranks;
     std::vector<RunSubsequence> subsequences;
     std::int64_t stages = 1, replicas = 1, shards = 1;
+    std::int64_t weight_shards = 1;  // that hold a weight matrix together: all shards, or with Ulysses one
     bool first_stage(Rank r) const { return ranks[index(r)].stage == 0; }
     bool last_stage(Rank r) const { return ranks[index(r)].stage + 1 == stages; }
 };

@@ -166,4 +166,43 @@ BoundOp bind_attention_weight(const RankContext& c, const Op& op) {
     };
 }
 
+// Ulysses: the query and the own block of K and V, turned, have come from all members; the output goes back to them.
+BoundOp bind_attention_of_heads_forward(const RankContext& c, const Op& op) {
+    const Operands o(c.schedule, c.arenas, op);
+    const AttentionParts p = attention_parts(c, op, o);
+    const MatrixView out = o.matrix(o.tensor(Tensor::kAttentionOutput), c.tokens(op), c.query_width());
+    const std::span<float> log_sum_exp = o.tensor(Tensor::kLogSumExp);
+    const std::span<float> workspace = o.workspace(attention_forward_workspace(p.shape).value / 4);
+    return [=](KernelClock& clock) {
+        attention_forward(p.shape, p.operands(), {out, log_sum_exp}, workspace);
+        clock.lap();
+    };
+}
+
+// Leaves dQ, and dK and dV of the own subsequence, where they are sent from.
+BoundOp bind_attention_of_heads_backward(const RankContext& c, const Op& op) {
+    const Operands o(c.schedule, c.arenas, op);
+    const AttentionParts p = attention_parts(c, op, o);
+    const std::int64_t tokens = c.tokens(op), width = c.query_width();
+    const ConstMatrixView dout = o.matrix(o.gathered(), tokens, width);
+    const ConstMatrixView out = o.matrix(o.tensor(Tensor::kAttentionOutput), tokens, width);
+    const std::span<const float> log_sum_exp = o.tensor(Tensor::kLogSumExp);
+    const std::span<float> workspace = o.workspace(attention_backward_workspace(p.shape).value / 4);
+    const Operands::Accumulator dkv = o.accumulator(BufferKind::kDkv);
+    const MatrixView dseen = o.matrix(dkv.values, p.seen.rows, 2 * p.kv_width);
+    const std::span<float> sent = o.of_kind(BufferKind::kComm, AccessMode::kWrite);
+    const MatrixView all = o.matrix(sent, tokens, width + 2 * p.kv_width);  // for its size: q's rows, then k's and v's
+    const MatrixView dq{all.data, tokens, width}, own{all.data + tokens * width, tokens, 2 * p.kv_width};
+    return [=](KernelClock& clock) {
+        if (dkv.begins) std::fill(dkv.values.begin(), dkv.values.end(), 0.0F);
+        attention_backward(p.shape, p.operands(), {out, log_sum_exp}, dout,
+                           {dq, dseen.column_range(0, p.kv_width), dseen.column_range(p.kv_width, p.kv_width)},
+                           workspace);
+        clock.lap();
+        // dK and dV were added where they belong; the own ones are complete: all later subsequences have been here
+        std::copy_n(p.own_rows(dseen).data, own.rows * own.columns, own.data);
+        clock.lap();
+    };
+}
+
 }  // namespace sluice

@@ -16,6 +16,8 @@ BoundOp bind_compute(const RankContext& c, const Op& op) {
             return backward ? bind_norm_backward(c, op, second) : bind_norm_forward(c, op, second);
         }
         case Function::kAttention:
+            if (c.exchanges_heads())
+                return backward ? bind_attention_of_heads_backward(c, op) : bind_attention_of_heads_forward(c, op);
             return backward ? bind_attention_backward(c, op) : bind_attention_forward(c, op);
         case Function::kMlp:
             return again ? bind_mlp_again(c, op) : backward ? bind_mlp_backward(c, op) : bind_mlp_forward(c, op);
@@ -30,7 +32,13 @@ BoundOp bind_compute(const RankContext& c, const Op& op) {
         case Function::kNorms:
             return bind_norms_again(c, op);
         case Function::kQuery:
-            return bind_query_again(c, op);
+            return c.exchanges_heads() ? bind_qkv_forward(c, op) : bind_query_again(c, op);
+        case Function::kQkv:
+            return backward ? bind_qkv_backward(c, op) : bind_qkv_forward(c, op);
+        case Function::kProjection:
+            return backward ? bind_projection_backward(c, op) : bind_projection_forward(c, op);
+        case Function::kProjectionWeight:
+            return bind_projection_weight(c, op);
         case Function::kAttentionWeight:
             return bind_attention_weight(c, op);
         case Function::kMlpWeight:
@@ -73,13 +81,13 @@ void LayerGradients::begin() const { sluice::begin(accumulator); }
 ConstMatrixView normed_input(const LayerOp& l, Tensor saved) {
     std::span<float> x = l.operands.gathered();
     if (x.empty()) x = l.operands.tensor(saved);
-    return l.operands.matrix(x, l.context.tokens(l.op), l.context.model().hidden);
+    return l.operands.matrix(x, l.context.matmul_rows(l.op), l.context.model().hidden);
 }
 
 ConstMatrixView output_gradient(const LayerOp& l) {
     std::span<float> dy = l.operands.gathered();
     if (dy.empty()) dy = l.operands.arriving();
-    return l.operands.matrix(dy, l.context.tokens(l.op), l.context.model().hidden);
+    return l.operands.matrix(dy, l.context.matmul_rows(l.op), l.context.model().hidden);
 }
 
 BoundOp bind_op(const RankContext& c, const Op& op) {

@@ -45,6 +45,15 @@ BoundOp bind_query_again(const RankContext&, const Op&);
 BoundOp bind_attention_backward(const RankContext&, const Op&);
 BoundOp bind_attention_weight(const RankContext&, const Op&);
 
+// Ulysses: attention alone, and its projections of the rank's tokens.
+BoundOp bind_attention_of_heads_forward(const RankContext&, const Op&);
+BoundOp bind_attention_of_heads_backward(const RankContext&, const Op&);
+BoundOp bind_qkv_forward(const RankContext&, const Op&);  // or the query alone, again
+BoundOp bind_qkv_backward(const RankContext&, const Op&);
+BoundOp bind_projection_forward(const RankContext&, const Op&);
+BoundOp bind_projection_backward(const RankContext&, const Op&);
+BoundOp bind_projection_weight(const RankContext&, const Op&);
+
 BoundOp bind_mlp_forward(const RankContext&, const Op&);
 BoundOp bind_mlp_again(const RankContext&, const Op&);
 BoundOp bind_mlp_backward(const RankContext&, const Op&);

@@ -69,7 +69,7 @@ bool makes(Function function, Tensor tensor) {
         case kNorm1Statistics:
             return function == Function::kNorm1 || function == Function::kNorms;
         case kQuery:
-            return function == Function::kAttention || function == Function::kQuery;
+            return function == Function::kAttention || function == Function::kQuery || function == Function::kQkv;
         case kAttentionOutput:
         case kLogSumExp:
             return function == Function::kAttention;
@@ -180,7 +180,7 @@ private:
 
 void CpuEngine::add_loss_groups() {
     const RunShape& shape = parts_.shape;
-    if (shape.shards == 1) return;
+    if (shape.weight_shards == 1) return;
     for (std::size_t r = 0; r < parts_.schedule.ranks.size(); r += static_cast<std::size_t>(shape.shards)) {
         std::vector<Rank> members;
         for (std::int64_t t = 0; t < shape.shards; ++t) members.push_back(id_at<Rank>(r + static_cast<std::size_t>(t)));
@@ -199,7 +199,7 @@ void CpuEngine::add_contexts() {
             RankContext{{parts_.scenario, shape, parts_.schedule, arenas_[r], parts_.layouts[r], id_at<Rank>(r)},
                         rotary_,
                         communicators_,
-                        shape.shards > 1 ? &loss_groups_[group] : nullptr,
+                        shape.weight_shards > 1 ? &loss_groups_[group] : nullptr,
                         parts_.inputs,
                         findings_[r]});
     }

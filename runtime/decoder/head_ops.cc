@@ -19,14 +19,14 @@ using enum Transpose;
 
 Operands operands_of(const RankContext& c, const Op& op) { return {c.schedule, c.arenas, op}; }
 
-// The token ids of an op's subsequence. The vectors are filled between steps and never moved.
+// The token ids of an op's rows. The vectors are filled between steps and never moved.
 class TokenRange {
 public:
     TokenRange(const RankContext& c, const Op& op, const std::vector<std::vector<TokenId>>& all)
         : all_(&all),
           sequence_(static_cast<std::size_t>(op.tag.sequence)),
-          begin_(static_cast<std::size_t>(c.subsequence(op).begin.value)),
-          length_(static_cast<std::size_t>(c.subsequence(op).length.value)) {}
+          begin_(static_cast<std::size_t>(c.first_position(op).value - c.first_row(op))),
+          length_(static_cast<std::size_t>(c.matmul_rows(op))) {}
 
     std::span<const TokenId> ids() const { return std::span((*all_)[sequence_]).subspan(begin_, length_); }
     [[noreturn]] void refuse(std::int64_t at, std::int64_t vocabulary) const {
@@ -97,11 +97,11 @@ std::vector<LossChunk> loss_chunks(const RankContext& c, const Op& op, const Ope
         if (gemm == nullptr || kernels.size() % 4 != 0 || kernels[k].count != 1)
             o.refuse("the loss is a chain of four kernels for each chunk of tokens");
         const std::int64_t columns = c.vocabulary().count;
-        const std::span<float> space = o.workspace(floats_of_chunk(gemm->m, columns, c.shape.shards));
-        chunks.push_back(chunk_at(space, begin, gemm->m, columns, c.shape.shards));
+        const std::span<float> space = o.workspace(floats_of_chunk(gemm->m, columns, c.shape.weight_shards));
+        chunks.push_back(chunk_at(space, begin, gemm->m, columns, c.shape.weight_shards));
         begin += gemm->m;
     }
-    if (begin != c.tokens(op)) o.refuse("the chunks of the loss do not make the subsequence");
+    if (begin != c.matmul_rows(op)) o.refuse("the chunks of the loss do not make the subsequence");
     return chunks;
 }
 
@@ -120,11 +120,11 @@ BoundOp bind_embedding_forward(const RankContext& c, const Op& op) {
     const Operands o = operands_of(c, op);
     const std::span<float> part = weights_of(o, *c.layout.embedding_part);
     const ConstMatrixView table = table_at(c, part, c.layout.embedding.table), positions = positions_at(c, part);
-    const MatrixView target = o.matrix(o.target(), c.tokens(op), c.model().hidden);
+    const MatrixView target = o.matrix(o.target(), c.matmul_rows(op), c.model().hidden);
     const std::int64_t rows = c.rows(op), first = c.first_row(op);
     const TokenRange tokens(c, op, c.inputs.inputs);
     const VocabularyShard shard = c.vocabulary();
-    const Tokens begin = c.subsequence(op).begin + Tokens{first};
+    const Tokens begin = c.first_position(op);
     return [=](KernelClock& clock) {
         if (const auto bad = token_embedding_forward(tokens.ids(), shard, table, target))
             tokens.refuse(*bad, shard.vocabulary);
@@ -141,11 +141,11 @@ BoundOp bind_embedding_backward(const RankContext& c, const Op& op) {
     const MatrixView positions = positions_at(c, gradients.values);
     std::span<float> arriving = o.gathered();
     if (arriving.empty()) arriving = o.arriving();
-    const ConstMatrixView dy = o.matrix(arriving, c.tokens(op), c.model().hidden);
+    const ConstMatrixView dy = o.matrix(arriving, c.matmul_rows(op), c.model().hidden);
     const std::int64_t rows = c.rows(op), first = c.first_row(op);
     const TokenRange tokens(c, op, c.inputs.inputs);
     const VocabularyShard shard = c.vocabulary();
-    const Tokens begin = c.subsequence(op).begin + Tokens{first};
+    const Tokens begin = c.first_position(op);
     return [=](KernelClock& clock) {
         sluice::begin(gradients);
         token_embedding_backward(tokens.ids(), shard, dy, table);
@@ -191,15 +191,15 @@ BoundOp bind_loss(const RankContext& c, const Op& op) {
         own_table ? table_at(c, head.values, c.layout.head.table) : table_at(c, other.values, c.layout.embedding.table);
     std::span<float> arriving = o.gathered();
     if (arriving.empty()) arriving = o.boundary(AccessMode::kRead);
-    const ConstMatrixView x = o.matrix(arriving, c.tokens(op), hidden);
-    const MatrixView dx = o.matrix(o.target(), c.tokens(op), hidden);
+    const ConstMatrixView x = o.matrix(arriving, c.matmul_rows(op), hidden);
+    const MatrixView dx = o.matrix(o.target(), c.matmul_rows(op), hidden);
     const std::vector<LossChunk> chunks = loss_chunks(c, op, o);
     const TokenRange targets(c, op, c.inputs.targets);
     const VocabularyShard shard = c.vocabulary();
     const auto sequence = static_cast<std::size_t>(op.tag.sequence);
     const Tokens all{c.scenario.sequence.value * c.scenario.batch};
-    const std::int64_t shards = c.shape.shards;
-    const std::size_t own = static_cast<std::size_t>(c.role().shard);
+    const std::int64_t shards = c.shape.weight_shards;
+    const std::size_t own = static_cast<std::size_t>(c.weight_shard());
     const std::string call = describe_call(op);
     StepFindings& findings = c.findings;
     return [=, &c, &findings](KernelClock& clock) {

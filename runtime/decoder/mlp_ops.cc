@@ -35,8 +35,8 @@ Inner inner(const RankContext& c, const Op& op, const Operands& o) {
     Inner i;
     i.gated = c.gated(), i.ffn = c.ffn();
     i.form = c.model().positions == Positions::kRope ? GeluForm::kErf : GeluForm::kTanh;  // NeoX's, GPT-2's
-    i.first = o.matrix(o.tensor(Tensor::kFirstMlpOutput), c.tokens(op), c.first_width());
-    i.activation = o.matrix(o.tensor(Tensor::kActivationOutput), c.tokens(op), c.ffn());
+    i.first = o.matrix(o.tensor(Tensor::kFirstMlpOutput), c.matmul_rows(op), c.first_width());
+    i.activation = o.matrix(o.tensor(Tensor::kActivationOutput), c.matmul_rows(op), c.ffn());
     return i;
 }
 
@@ -53,7 +53,7 @@ BoundOp bind_mlp_forward(const RankContext& c, const Op& op) {
     const LayerParameters w = l.weights;
     const ConstMatrixView x = normed_input(l, Tensor::kNorm2Output);
     const std::int64_t rows = c.rows(op), first = c.first_row(op);
-    const MatrixView target = l.operands.matrix(l.operands.target(), c.tokens(op), c.model().hidden);
+    const MatrixView target = l.operands.matrix(l.operands.target(), c.matmul_rows(op), c.model().hidden);
     return [=](KernelClock& clock) {
         make_first(w, x, i);
         clock.lap();
@@ -85,7 +85,7 @@ BoundOp bind_mlp_backward(const RankContext& c, const Op& op) {
     const Inner i = inner(c, op, o);
     const LayerParameters w = l.weights;
     const LayerGradients g = layer_gradients(l);
-    const std::int64_t tokens = c.tokens(op), rows = c.rows(op), first = c.first_row(op), hidden = c.model().hidden;
+    const std::int64_t tokens = c.matmul_rows(op), rows = c.rows(op), first = c.first_row(op), hidden = c.model().hidden;
     const ConstMatrixView dy = output_gradient(l);
     const std::span<float> space = o.workspace(tokens * (c.ffn() + c.first_width()));
     const MatrixView dactivation{space.data(), tokens, c.ffn()};
@@ -109,7 +109,7 @@ BoundOp bind_mlp_weight(const RankContext& c, const Op& op) {
     const LayerOp l = layer_op(c, op);
     const LayerGradients g = layer_gradients(l);
     const ConstMatrixView x = normed_input(l, Tensor::kNorm2Output);
-    const std::int64_t tokens = c.tokens(op);
+    const std::int64_t tokens = c.matmul_rows(op);
     const ConstMatrixView dfirst{l.operands.workspace(tokens * (c.ffn() + c.first_width())).data() + tokens * c.ffn(),
                                  tokens, c.first_width()};
     return [=](KernelClock& clock) {

@@ -19,17 +19,17 @@ public:
     std::span<Element> norm_bias(bool second) const {
         return vector(second ? at().norm2_bias : at().norm1_bias, c_.model().hidden);
     }
-    BasicMatrixView<Element> query() const { return {base_ + at().qkv, c_.query_width(), c_.model().hidden}; }
+    BasicMatrixView<Element> query() const { return {base_ + at().qkv, c_.query_outputs(), c_.model().hidden}; }
     BasicMatrixView<Element> key_value() const {
-        return {base_ + at().qkv + c_.query_width() * c_.model().hidden, 2 * c_.kv_width(), c_.model().hidden};
+        return {base_ + at().qkv + c_.query_outputs() * c_.model().hidden, 2 * c_.kv_outputs(), c_.model().hidden};
     }
-    std::span<Element> query_bias() const { return vector(at().qkv_bias, c_.query_width()); }
+    std::span<Element> query_bias() const { return vector(at().qkv_bias, c_.query_outputs()); }
     std::span<Element> key_value_bias() const {
         return at().qkv_bias == kAbsent ? std::span<Element>{}
-                                        : vector(at().qkv_bias + c_.query_width(), 2 * c_.kv_width());
+                                        : vector(at().qkv_bias + c_.query_outputs(), 2 * c_.kv_outputs());
     }
     BasicMatrixView<Element> projection() const {
-        return {base_ + at().projection, c_.model().hidden, c_.query_width()};
+        return {base_ + at().projection, c_.model().hidden, c_.query_outputs()};
     }
     std::span<Element> projection_bias() const { return vector(at().projection_bias, c_.model().hidden); }
     BasicMatrixView<Element> first() const { return {base_ + at().first, c_.first_width(), c_.model().hidden}; }

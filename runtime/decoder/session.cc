@@ -29,10 +29,11 @@ struct Session::State {
         engine = make(EngineParts{scenario, schedule, shape, layouts, inputs});
     }
 
+    // Shards that share out the vocabulary all know the loss of all tokens; with Ulysses each has that of its own.
     double loss(const std::vector<StepFindings>& findings) const {
         double sum = 0;
         for (std::size_t r = 0; r < findings.size(); ++r)
-            if (shape.last_stage(id_at<Rank>(r)) && shape.ranks[r].shard == 0)
+            if (shape.last_stage(id_at<Rank>(r)) && shape.ranks[r].shard < shape.shards / shape.weight_shards)
                 for (const double of_sequence : findings[r].loss_sum) sum += of_sequence;
         return sum / static_cast<double>(scenario.sequence.value * scenario.batch);
     }
@@ -108,6 +109,7 @@ std::vector<WholeParameter> Session::State::gathered(ParameterState weights) con
     for (std::size_t r = 0; r < layouts.size(); ++r) {
         if (shape.ranks[r].replica != 0) continue;
         for (const ParameterSlice& slice : layouts[r].slices) {
+            if (slice.replicated && shape.ranks[r].shard != 0) continue;
             const auto [at, is_new] = whole.try_emplace(slice.name);
             Whole& w = at->second;
             if (is_new) w.weights = w.first_moment = w.second_moment = empty_tensor(slice);

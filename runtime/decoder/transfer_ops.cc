@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/decoder/bind_op.h"
+#include "runtime/decoder/head_blocks.h"
 
 namespace sluice {
 namespace {
@@ -58,6 +59,52 @@ BoundOp bind_reduce_scatter(const RankContext& c, const Op& op, const Operands& 
     return [=, &group, call = describe_call(op)](KernelClock&) { group.reduce_scatter({member, call}, sums, mine); };
 }
 
+// A tensor before and after an all-to-all; both in blocks by member.
+struct Exchanged {
+    std::span<const float> out;
+    std::span<float> in;
+};
+
+// Queries and what is like them come first, then keys with values.
+std::vector<Exchanged> exchanged(const RankContext& c, const Op& op, const Operands& o) {
+    const bool backward = op.tag.phase == Phase::kBackward;
+    const auto read = [&] { return o.of_kind(BufferKind::kComm, AccessMode::kRead); };
+    const auto written = [&] { return o.of_kind(BufferKind::kComm, AccessMode::kWrite); };
+    const auto query = static_cast<std::size_t>(c.tokens(op) * c.query_width());
+    switch (op.tag.function) {
+        case Function::kQkv: {
+            if (read().size() < query) o.refuse("the exchanged queries have another size");
+            const std::span<float> in =
+                backward ? written().first(query) : o.tensor(Tensor::kQuery, AccessMode::kWrite);
+            const std::span<float> kv =
+                backward ? written().subspan(query) : o.of_kind(BufferKind::kKv, AccessMode::kWrite);
+            return {{read().first(query), in}, {read().subspan(query), kv}};
+        }
+        case Function::kQuery:
+            return {{read(), o.tensor(Tensor::kQuery, AccessMode::kWrite)}};
+        case Function::kAttention:
+            return {{o.tensor(Tensor::kAttentionOutput), written()}};
+        case Function::kProjection:
+            return {{read(), written()}};
+        default:
+            o.refuse("no such all-to-all");
+    }
+}
+
+BoundOp bind_all_to_all(const RankContext& c, const Op& op, const Operands& o) {
+    std::vector<std::span<const float>> out;
+    std::vector<std::span<float>> in;
+    for (const Exchanged& e : exchanged(c, op, o)) {
+        if (e.out.size() != e.in.size() || e.out.size() % static_cast<std::size_t>(c.shape.shards) != 0)
+            o.refuse("what is sent and what arrives are not equal blocks of all members");
+        for (const std::span<const float> part : exchanged_parts(e.out, c.shape.shards)) out.push_back(part);
+        for (const std::span<float> part : exchanged_parts(e.in, c.shape.shards)) in.push_back(part);
+    }
+    Communicator& group = group_of(c, op);
+    const std::uint32_t member = group.member_of(c.rank);
+    return [=, &group, call = describe_call(op)](KernelClock&) { group.all_to_all({member, call}, out, in); };
+}
+
 // Gradients of what every shard holds.
 std::vector<std::span<float>> replicated(const RankContext& c, const Operands& o) {
     std::vector<std::span<float>> pieces;
@@ -109,6 +156,8 @@ BoundOp bind_collective(const RankContext& c, const Op& op) {
             return bind_reduce_scatter(c, op, o);
         case CollectiveKind::kAllReduce:
             return bind_all_reduce(c, op, o);
+        case CollectiveKind::kAllToAll:
+            return bind_all_to_all(c, op, o);
         default:
             o.refuse("no such collective in this runtime");
     }

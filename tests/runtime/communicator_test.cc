@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/decoder/head_blocks.h"
 
 namespace sluice {
 namespace {
@@ -167,6 +168,60 @@ TEST(Communicator, AllToAll) {
                 EXPECT_EQ(in[k], Floats(length(k, m), static_cast<float>(10 * k + m)));
         });
     }
+}
+
+// Tokens of a member with the heads of all, [token][head], packed by whose heads they are (head_blocks.h), become all
+// tokens with the heads of one, [token][head] again; and the way back. Queries have three values a head and member,
+// keys with values two; both go in one call.
+TEST(Communicator, AllToAllOfSeveralTensorsTurnsTokensIntoHeads) {
+    constexpr std::int64_t kRows = 3;
+    for (const std::uint32_t n : kMembers) {
+        Team team(n);
+        const auto value = [](std::int64_t token, std::int64_t column) {
+            return static_cast<float>(1000 * token + column);
+        };
+        team.run_well([&](std::uint32_t m) {
+            std::vector<Floats> rows, heads, again;
+            std::vector<std::span<const float>> out, back_out;
+            std::vector<std::span<float>> in, back_in;
+            for (const std::int64_t width : {3, 2}) {
+                rows.emplace_back(static_cast<std::size_t>(kRows * width * n));
+                heads.emplace_back(rows.back().size()), again.emplace_back(rows.back().size());
+                const HeadBlocks packed{rows.back().data(), n, kRows, width};
+                for (std::int64_t of = 0; of < n; ++of)
+                    for (std::int64_t r = 0; r < kRows; ++r)
+                        for (std::int64_t c = 0; c < width; ++c)
+                            packed.of(of).row(r)[c] = value(m * kRows + r, of * width + c);
+            }
+            for (std::size_t k = 0; k < rows.size(); ++k) {
+                for (const auto part : exchanged_parts(std::span<const float>(rows[k]), n)) out.push_back(part);
+                for (const auto part : exchanged_parts(std::span(heads[k]), n)) in.push_back(part);
+                for (const auto part : exchanged_parts(std::span<const float>(heads[k]), n)) back_out.push_back(part);
+                for (const auto part : exchanged_parts(std::span(again[k]), n)) back_in.push_back(part);
+            }
+            team.communicator.all_to_all({m, "qkv"}, out, in);
+            for (std::size_t k = 0; k < heads.size(); ++k) {
+                const std::int64_t width = k == 0 ? 3 : 2;
+                for (std::int64_t t = 0; t < n * kRows; ++t)
+                    for (std::int64_t c = 0; c < width; ++c)
+                        EXPECT_EQ(heads[k][static_cast<std::size_t>(t * width + c)], value(t, m * width + c));
+            }
+            team.communicator.all_to_all({m, "back"}, back_out, back_in);
+            EXPECT_EQ(again, rows);
+        });
+    }
+}
+
+TEST(Communicator, AllToAllWithoutAPartForEveryMemberIsAFault) {
+    Team team(2);
+    const std::vector<std::string> errors = team.run([&](std::uint32_t m) {
+        Floats values(8);
+        std::vector<std::span<const float>> out(m == 0 ? 2 : 4, std::span<const float>(values).first(1));
+        std::vector<std::span<float>> in(out.size(), std::span(values).last(1));
+        team.communicator.all_to_all({m, "qkv"}, out, in);
+    });
+    for (const std::string& error : errors)
+        EXPECT_NE(error.find("sends 2 parts to 2 members, but rank 11 expects 4"), error.npos) << error;
 }
 
 TEST(Communicator, BroadcastSendAndBarrier) {

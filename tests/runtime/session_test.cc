@@ -45,17 +45,20 @@ TEST(SessionFailure, ABadTokenEndsTheRunWithItsPlace) {
 }
 
 TEST(SessionFailure, NamesTheOpThatMakesTheFirstValueThatIsNotFinite) {
-    const Scenario s = four_ranks();
-    Session session(s, lowered_schedule(s), cpu_engine());
-    session.initialise(1);
-    std::vector<WholeParameter> parameters = session.parameters();
-    for (WholeParameter& p : parameters)
-        if (p.name == "model.layers.2.mlp.up_proj.weight") p.weights[5] = std::numeric_limits<float>::infinity();
-    session.set_parameters(parameters);
-    const std::string message = message_of([&] { session.step(random_tokens(s, 1), {}); });
-    EXPECT_NE(message.find("the first value that is not finite is made by op"), std::string::npos) << message;
-    EXPECT_NE(message.find("forward mlp of layer 2, subsequence 0"), std::string::npos) << message;
-    EXPECT_NE(message.find("step 1"), std::string::npos) << message;
+    for (const SequenceParallelKind kind : {SequenceParallelKind::kMegatron, SequenceParallelKind::kUlysses}) {
+        Scenario s = four_ranks();
+        s.policy.sp_kind = kind;
+        Session session(s, lowered_schedule(s), cpu_engine());
+        session.initialise(1);
+        std::vector<WholeParameter> parameters = session.parameters();
+        for (WholeParameter& p : parameters)
+            if (p.name == "model.layers.2.mlp.up_proj.weight") p.weights[5] = std::numeric_limits<float>::infinity();
+        session.set_parameters(parameters);
+        const std::string message = message_of([&] { session.step(random_tokens(s, 1), {}); });
+        EXPECT_NE(message.find("the first value that is not finite is made by op"), std::string::npos) << message;
+        EXPECT_NE(message.find("forward mlp of layer 2, subsequence 0"), std::string::npos) << message;
+        EXPECT_NE(message.find("step 1"), std::string::npos) << message;
+    }
 }
 
 TEST(SessionFailure, RefusesWhatItCannotRun) {

@@ -40,6 +40,8 @@ void expect_reference(const Scenario& scenario) {
 struct Cut {  // printed by its name
     Style style;
     std::int64_t tokens, n, sp, pp, dp;
+    SequenceParallelKind kind = SequenceParallelKind::kMegatron;
+    TraversalOrder order = TraversalOrder::kSubsequenceMajor;
 };
 
 class TrainingStep : public testing::TestWithParam<Cut> {};
@@ -49,6 +51,7 @@ TEST_P(TrainingStep, IsTheReferencesInDouble) {
     Scenario s = training_scenario(tiny_architecture(c.style), c.tokens, c.n, c.sp, c.pp, c.dp);
     if (c.style == Style::kLlama)
         s.model.heads = 8, s.model.kv_heads = c.sp == 4 ? 4 : 2;  // GQA, heads wider than hidden
+    s.policy.sp_kind = c.kind, s.policy.order = c.order;
     expect_reference(s);
 }
 
@@ -58,7 +61,8 @@ std::string cut_name(const Cut& c) {
     const char* styles[] = {"Llama", "Gpt2", "Neox"};
     return std::string(styles[static_cast<int>(c.style)]) + "_S" + std::to_string(c.tokens) + "_N" +
            std::to_string(c.n) + "_SP" + std::to_string(c.sp) + "_PP" + std::to_string(c.pp) + "_DP" +
-           std::to_string(c.dp);
+           std::to_string(c.dp) + (c.kind == SequenceParallelKind::kUlysses ? "_Ulysses" : "") +
+           (c.order == TraversalOrder::kLayerMajor ? "_ByLayer" : "");
 }
 
 void PrintTo(const Cut& c, std::ostream* out) { *out << cut_name(c); }
@@ -82,6 +86,29 @@ TEST(Training, UsesTheModelsOwnConstants) {
         expect_reference(training_scenario(model, 24, 2, 2));
     }
 }
+
+constexpr Cut ulysses(Cut c) {
+    c.kind = SequenceParallelKind::kUlysses;
+    return c;
+}
+constexpr Cut by_layer(Cut c) {
+    c.order = TraversalOrder::kLayerMajor;
+    return c;
+}
+
+// Lengths are multiples of sp, parts of them odd.
+INSTANTIATE_TEST_SUITE_P(
+    UlyssesCuts, TrainingStep,
+    testing::Values(ulysses({Style::kLlama, 6, 1, 2, 1, 1}), ulysses({Style::kGpt2, 42, 7, 2, 1, 1}),
+                    ulysses({Style::kNeox, 46, 3, 2, 1, 1}), ulysses({Style::kLlama, 52, 3, 4, 1, 1}),
+                    ulysses({Style::kGpt2, 44, 1, 4, 1, 1}), ulysses({Style::kNeox, 60, 7, 4, 1, 1}),
+                    ulysses({Style::kLlama, 46, 3, 2, 2, 1}), ulysses({Style::kGpt2, 52, 3, 4, 2, 1}),
+                    ulysses({Style::kNeox, 42, 7, 2, 4, 1}), ulysses({Style::kGpt2, 26, 3, 2, 1, 2}),
+                    ulysses({Style::kLlama, 26, 3, 2, 2, 2}), ulysses({Style::kGpt2, 26, 3, 2, 2, 2}),
+                    by_layer(ulysses({Style::kLlama, 54, 7, 2, 1, 1})),
+                    by_layer(ulysses({Style::kGpt2, 44, 3, 4, 1, 1})),
+                    by_layer(ulysses({Style::kNeox, 26, 1, 2, 1, 2}))),
+    [](const auto& test) { return cut_name(test.param); });
 
 // ---- Placement and order change no bit
 
@@ -110,20 +137,26 @@ void expect_same_bits(const std::vector<WholeParameter>& a, const std::vector<Wh
 
 struct Degrees {
     std::int64_t sp, pp;
+    SequenceParallelKind kind = SequenceParallelKind::kMegatron;
+    bool ulysses() const { return kind == SequenceParallelKind::kUlysses; }
 };
+constexpr auto kUlysses = SequenceParallelKind::kUlysses;
 
 TEST(Training, PlacementsGiveTheSameBitsOverTenSteps) {
     for (const Style style : {Style::kLlama, Style::kGpt2})
-        for (const Degrees d : {Degrees{1, 1}, Degrees{2, 1}, Degrees{1, 2}, Degrees{2, 2}}) {
-            SCOPED_TRACE(testing::Message() << "style " << static_cast<int>(style) << " sp " << d.sp << " pp " << d.pp);
+        for (const Degrees d : {Degrees{1, 1}, Degrees{2, 1}, Degrees{1, 2}, Degrees{2, 2}, Degrees{4, 1, kUlysses},
+                                Degrees{2, 2, kUlysses}}) {
+            SCOPED_TRACE(testing::Message() << "style " << static_cast<int>(style) << " sp " << d.sp << " pp " << d.pp
+                                            << (d.ulysses() ? " ulysses" : ""));
             Scenario s = training_scenario(tiny_architecture(style), 48, 3, d.sp, d.pp);
+            s.policy.sp_kind = d.kind;
             const std::vector<WholeParameter> kept = trained(s, 10);
             for (const PlacementPolicy& placement :
                  {PlacementPolicy{OffloadAll{}}, PlacementPolicy{OffloadRatio{0.5}}, PlacementPolicy{RecomputeAll{}}}) {
                 s.policy.placement = placement;
                 expect_same_bits(kept, trained(s, 10));
             }
-            if (d.sp == 1) continue;
+            if (d.sp == 1 || d.ulysses()) continue;
             s.policy.saved_inputs = SavedInputs::kGathered;
             expect_same_bits(kept, trained(s, 10));
             s.policy.placement = KeepAll{};
@@ -133,8 +166,9 @@ TEST(Training, PlacementsGiveTheSameBitsOverTenSteps) {
 
 TEST(Training, OrdersGiveTheSameBitsOverTenSteps) {
     for (const Style style : {Style::kLlama, Style::kGpt2})
-        for (const std::int64_t sp : {1, 2}) {
-            Scenario s = training_scenario(tiny_architecture(style), 48, 3, sp, 1);
+        for (const Degrees d : {Degrees{1, 1}, Degrees{2, 1}, Degrees{2, 1, kUlysses}}) {
+            Scenario s = training_scenario(tiny_architecture(style), 48, 3, d.sp, 1);
+            s.policy.sp_kind = d.kind;
             const std::vector<WholeParameter> by_subsequence = trained(s, 10);
             s.policy.order = TraversalOrder::kLayerMajor;
             expect_same_bits(by_subsequence, trained(s, 10));
@@ -145,10 +179,36 @@ TEST(Training, OrdersGiveTheSameBitsOverTenSteps) {
         }
 }
 
+// The GPU's memory taken away until K and V of some layers have to leave.
+Scenario with_kv_on_the_host(Scenario s) {
+    s.policy.placement = OffloadAll{}, s.policy.kv = KvPlacement::kOffload;
+    s.cluster.gpu.reserved = 0_B;
+    for (Bytes memory = 8_MiB; memory > 64_KiB; memory = Bytes{memory.value * 31 / 32}) {
+        s.cluster.gpu.memory = memory;
+        const Lowered lowered = lower(s);
+        if (!lowered.feasible()) break;
+        if (lowered.plan.stages.front().kv_offloaded > 0) return s;
+    }
+    throw std::runtime_error("no memory is so small that K and V must leave");
+}
+
+TEST(Training, KeysAndValuesOnTheHostChangeNoBit) {
+    for (const Degrees d : {Degrees{1, 1}, Degrees{2, 1}, Degrees{2, 1, kUlysses}})
+        for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor}) {
+            Architecture model = tiny_architecture(Style::kLlama);
+            model.head_dim = 128, model.kv_heads = 4;  // K and V large beside the rest
+            Scenario s = training_scenario(model, 192, 3, d.sp, d.pp);
+            s.policy.sp_kind = d.kind, s.policy.order = order;
+            s.calibration.gemm_workspace = 64_KiB;
+            const std::vector<WholeParameter> kept = trained(s, 3);
+            expect_same_bits(kept, trained(with_kv_on_the_host(s), 3));
+        }
+}
+
 TEST(Training, PoisonAndDelayedCopiesChangeNoBit) {
-    for (const Degrees d : {Degrees{1, 1}, Degrees{2, 2}}) {
+    for (const Degrees d : {Degrees{1, 1}, Degrees{2, 2}, Degrees{2, 2, kUlysses}}) {
         Scenario s = training_scenario(tiny_architecture(Style::kLlama), 48, 3, d.sp, d.pp);
-        s.policy.placement = OffloadAll{};
+        s.policy.placement = OffloadAll{}, s.policy.sp_kind = d.kind;
         CpuOptions options;
         options.poison_on_release = true;
         options.delay_copies = CopyDelays{11, Seconds{300e-6}};

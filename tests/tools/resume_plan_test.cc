@@ -82,10 +82,12 @@ TEST_F(ResumePlan, OtherCutsGoOn) {
         {.pp = 4, .n = 2, .layers = 4, .placement = "none"},
         {.sp = 2, .pp = 1, .n = 3, .layers = 4},
         {.sp = 2, .pp = 2, .n = 4, .layers = 4, .placement = "recompute"},
+        {.sp = 2, .pp = 1, .n = 3, .layers = 4, .kind = "ulysses"},
+        {.sp = 4, .pp = 2, .n = 4, .layers = 4, .placement = "recompute", .kind = "ulysses"},
     };
     for (const SmallTraining& other : others) {
-        SCOPED_TRACE(fmt::format("sp {} pp {} n {}", other.sp, other.pp, other.n));
-        const std::string copy = folder / fmt::format("sp{}-pp{}-n{}", other.sp, other.pp, other.n);
+        SCOPED_TRACE(fmt::format("sp {} {} pp {} n {}", other.sp, other.kind, other.pp, other.n));
+        const std::string copy = folder / fmt::format("sp{}-{}-pp{}-n{}", other.sp, other.kind, other.pp, other.n);
         std::filesystem::copy(checkpoints, copy, std::filesystem::copy_options::recursive);
         TrainingOptions resumed = options(copy, kBefore + kAfter);
         resumed.resume = true;
@@ -101,7 +103,7 @@ TEST_F(ResumePlan, OtherCutsGoOn) {
         double worst = 0;
         for (std::size_t k = 1; k < got.size(); ++k) worst = std::max(worst, std::abs(got[k] - expected[k]));
         EXPECT_LT(worst, 1e-5);
-        RecordProperty(fmt::format("worst_sp{}_pp{}_n{}", other.sp, other.pp, other.n), fmt::format("{:.2e}", worst));
+        RecordProperty(fmt::format("worst_sp{}_{}_pp{}_n{}", other.sp, other.kind, other.pp, other.n), fmt::format("{:.2e}", worst));
     }
 }
 

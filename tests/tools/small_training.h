@@ -10,7 +10,7 @@ namespace sluice {
 
 struct SmallTraining {
     std::int64_t sp = 1, pp = 1, n = 4, layers = 2, tokens = 96;
-    std::string placement = "full", granularity = "layer", gpu_memory = "64 MiB";
+    std::string placement = "full", granularity = "layer", gpu_memory = "64 MiB", kind = "megatron";
 };
 
 inline std::string scenario_text(const SmallTraining& t) {
@@ -21,9 +21,9 @@ cluster: {{use: tiny-cpu, gpus_per_node: {}, gpu_memory: "{}"}}
 calibration: tiny-cpu
 sequence: {} tokens
 precision: {{weights: fp32, gradients: fp32, kv_gradients: fp32}}
-policy: {{sp: {{kind: megatron, degree: {}}}, pp: {}, n: {}, placement: {}, granularity: {}}}
+policy: {{sp: {{kind: {}, degree: {}}}, pp: {}, n: {}, placement: {}, granularity: {}}}
 )",
-                       t.layers, t.sp * t.pp, t.gpu_memory, t.tokens, t.sp, t.pp, t.n, t.placement, t.granularity);
+                       t.layers, t.sp * t.pp, t.gpu_memory, t.tokens, t.kind, t.sp, t.pp, t.n, t.placement, t.granularity);
 }
 
 inline std::string readme() { return std::string(SLUICE_SOURCE_DIR) + "/README.md"; }

@@ -38,8 +38,8 @@ Seconds busiest_rank(const Schedule& schedule, const Calibration& calibration) {
 
 std::string plan_text(const Scenario& s) {
     const Policy& p = s.policy;
-    return fmt::format("sp {} pp {} dp {} n {}, {}, {}, {} tokens x {}", p.sp, p.pp, p.dp, p.n, name(p.order),
-                       name(p.placement), s.sequence.value, s.batch);
+    return fmt::format("sp {}{} pp {} dp {} n {}, {}, {}, {} tokens x {}", p.sp, s.ulysses() ? " (ulysses)" : "", p.pp,
+                       p.dp, p.n, name(p.order), name(p.placement), s.sequence.value, s.batch);
 }
 
 std::string data_text(const TrainingOptions& options, const SequenceStream& stream) {
