@@ -26,7 +26,9 @@ struct Tanh {
 };
 
 struct Erf {
-    static __device__ float weight(float x) { return 0.5F * erfcf(-x * 0.70710678F); }
+    // Half the instructions of erfc, which alone would keep the memory waiting. What it loses below -4, where the
+    // weight is under 1e-4, is 1e-7 of x.
+    static __device__ float weight(float x) { return fmaf(0.5F, erff(x * 0.70710678F), 0.5F); }
     static __device__ float slope(float x, float s) { return s + x * 0.39894228F * __expf(-0.5F * x * x); }
 };
 

@@ -25,18 +25,17 @@ __device__ void load_row(ConstBf16Matrix from, std::int64_t row, Row<kVectors>& 
     }
 }
 
+// x becomes x + other, rounded and stored: the norm is that of the sum as stored.
 template <int kVectors, bool kAligned>
-__device__ void add_row(const Forward& p, std::int64_t row, Row<kVectors>& x) {
-    Row<kVectors> other;
-    load_row<kVectors, kAligned>(p.b, row, other);
+__device__ void add_row(Bf16Matrix sum, std::int64_t row, const Row<kVectors>& other, Row<kVectors>& x) {
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
         float total[kNormWidth];
 #pragma unroll
         for (int i = 0; i < kNormWidth; ++i) total[i] = x[v][i] + other[v][i];
-        x[v] = rounded<Bf16>(total);  // the norm is that of the sum as stored
-        const std::int64_t left = row < p.a.rows ? p.a.columns - norm_column(v) : 0;
-        store_part<kAligned>(p.sum.row(row) + norm_column(v), x[v], left);
+        x[v] = rounded<Bf16>(total);
+        const std::int64_t left = row < sum.rows ? sum.columns - norm_column(v) : 0;
+        store_part<kAligned>(sum.row(row) + norm_column(v), x[v], left);
     }
 }
 
@@ -50,23 +49,29 @@ __device__ float squared_differences(const Row<kVectors>& x, std::int64_t column
 #pragma unroll
         for (int i = 0; i < kNormWidth; ++i) {
             const float d = x[v][i] - mean;
-            if (kAligned ? left > 0 : i < left) squares += d * d;
+            if (kAligned ? left > 0 : i < left) squares = fmaf(d, d, squares);
         }
     }
     return squares;
 }
 
-// threadIdx.y: row of the block. The row stays in registers from the first read to the last write.
+// threadIdx.y: row of the block. The row stays in registers from the first read to the last write. Multiplications and
+// additions are fused here, not by the compiler, which could choose otherwise for another layout.
+// Blocks per SM: as many as registers allow without any going to memory.
 template <int kVectors, bool kAligned, bool kCentred, bool kAdds>
-__global__ void __launch_bounds__(kNormMaxThreads) norm_forward_kernel(const Forward p) {
+__global__ void __launch_bounds__(kNormMaxThreads, kVectors == 4 ? 1
+                                                   : kCentred    ? 2
+                                                                 : 3) norm_forward_kernel(const Forward p) {
     __shared__ float slots[2][kMaxWarps];
     const std::int64_t row = blockIdx.x * static_cast<std::int64_t>(blockDim.y) + threadIdx.y;
     const std::int64_t columns = p.a.columns;
-    Row<kVectors> x, weight, bias;
+    // Everything is asked for before anything is waited for, but for the bias: it is in the cache, and its registers
+    // are better spent on more rows under way.
+    Row<kVectors> x, other, weight, bias;
     load_row<kVectors, kAligned>(p.a, row, x);
-    if constexpr (kAdds) add_row<kVectors, kAligned>(p, row, x);
+    if constexpr (kAdds) load_row<kVectors, kAligned>(p.b, row, other);
     load_row<kVectors, kAligned>({p.weights.weight, 1, columns}, 0, weight);
-    if constexpr (kCentred) load_row<kVectors, kAligned>({p.weights.bias, 1, columns}, 0, bias);
+    if constexpr (kAdds) add_row<kVectors, kAligned>(p.sum, row, other, x);
 
     float mean = 0;
     if constexpr (kCentred) {
@@ -80,6 +85,7 @@ __global__ void __launch_bounds__(kNormMaxThreads) norm_forward_kernel(const For
     const float squares = row_sum(squared_differences<kVectors, kAligned>(x, columns, mean), slots[1]);
     const float reciprocal = 1.0F / sqrtf(squares / static_cast<float>(columns) + p.weights.epsilon);
     if (row >= p.a.rows) return;
+    if constexpr (kCentred) load_row<kVectors, kAligned>({p.weights.bias, 1, columns}, 0, bias);
     if (threadIdx.x == 0) {
         if constexpr (kCentred) p.statistics[row] = mean;
         p.statistics[(kCentred ? p.a.rows : 0) + row] = reciprocal;
@@ -89,8 +95,8 @@ __global__ void __launch_bounds__(kNormMaxThreads) norm_forward_kernel(const For
         float out[kNormWidth];
 #pragma unroll
         for (int i = 0; i < kNormWidth; ++i) {
-            out[i] = weight[v][i] * ((x[v][i] - mean) * reciprocal);
-            if constexpr (kCentred) out[i] += bias[v][i];
+            const float n = (x[v][i] - mean) * reciprocal;
+            out[i] = kCentred ? fmaf(weight[v][i], n, bias[v][i]) : weight[v][i] * n;
         }
         store_part<kAligned>(p.y.row(row) + norm_column(v), rounded<Bf16>(out), columns - norm_column(v));
     }
