@@ -49,6 +49,7 @@ __device__ Vector<std::remove_const_t<Element>, kWidth> load(Element* from) {
     return v;
 }
 
+// __stwb is an ordinary store that the compiler leaves whole; of structs it makes four stores of a word here and there.
 template <class Element, int kWidth>
 __device__ void store(Element* to, const Vector<Element, kWidth>& v) {
     if constexpr (v.kBytes == 2) {
@@ -56,13 +57,13 @@ __device__ void store(Element* to, const Vector<Element, kWidth>& v) {
     } else if constexpr (v.kBytes == 4) {
         *reinterpret_cast<unsigned*>(to) = v.words[0];
     } else if constexpr (v.kBytes == 8) {
-        *reinterpret_cast<uint2*>(to) = make_uint2(v.words[0], v.words[1]);
+        __stwb(reinterpret_cast<uint2*>(to), make_uint2(v.words[0], v.words[1]));
     } else {
         static_assert(v.kBytes % 16 == 0);
 #pragma unroll
         for (int i = 0; i < v.kWords; i += 4)
-            reinterpret_cast<uint4*>(to)[i / 4] =
-                make_uint4(v.words[i], v.words[i + 1], v.words[i + 2], v.words[i + 3]);
+            __stwb(reinterpret_cast<uint4*>(to) + i / 4,
+                   make_uint4(v.words[i], v.words[i + 1], v.words[i + 2], v.words[i + 3]));
     }
 }
 
