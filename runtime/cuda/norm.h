@@ -1,4 +1,5 @@
 // RMSNorm and LayerNorm on rows of bf16, arithmetic in fp32: formulas in runtime/cpu/rms_norm.h and layer_norm.h.
+// At most 16384 columns: a row stays in registers.
 #pragma once
 
 #include "runtime/cuda/device_views.h"

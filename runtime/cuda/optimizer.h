@@ -17,7 +17,7 @@ struct AdamwParameters {
 };
 
 // One step as of runtime/cpu/adamw.h. The scale of the gradients is found on the device: clipping_scale(sqrt(
-// *squares), clip), 1 for clip 0. Where *squares is not finite nothing is changed.
+// *squares), clip), 1 for clip 0, times step.gradient_scale. Where *squares is not finite nothing is changed.
 void adamw(Stream, const AdamwStep&, double clip, const double* squares, const AdamwParameters&);
 
 }  // namespace sluice::cuda

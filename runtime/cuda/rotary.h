@@ -1,5 +1,6 @@
 // Rotary position embedding in the half-rotation form: runtime/cpu/rotary_table.h. Angles are formed in double from the
 // position and reduced before the sine is taken, so they are as exact at position 10^6 as at 1; there is no table.
+// rotary_dim is at most 512.
 #pragma once
 
 #include "base/units.h"
