@@ -63,7 +63,8 @@ TEST(SimulateVerb, JsonHasTheKeysOfTheContract) {
     }
     EXPECT_EQ(keys(json["wall_seconds"]), (Names{"lower", "verify", "replay"}));
     for (const auto& item : json["wall_seconds"].items()) EXPECT_TRUE(item.value() > 0) << item.key();
-    EXPECT_EQ(keys(json["plan"]), (Names{"sp", "sp_kind", "pp", "dp", "n", "lengths", "alpha", "recomputed_layers", "kv_offloaded_layers"}));
+    EXPECT_EQ(keys(json["plan"]), (Names{"sp", "sp_kind", "pp", "dp", "n", "lengths", "alpha", "recomputed_layers",
+                                         "kv_offloaded_layers"}));
 }
 
 TEST(SimulateVerb, NumbersOfTheSummaryAgreeWithOneAnother) {
@@ -107,6 +108,21 @@ TEST(SimulateVerb, PlanSaysWhatWasDecided) {
         for (const Json& alpha : row) EXPECT_TRUE(alpha >= 0 && alpha <= 1) << alpha;
         EXPECT_EQ(row.back(), 0) << "the copy of the last subsequence has no window";
     }
+}
+
+// The exchanges of Ulysses take NVLink inside a node and adapters between nodes.
+TEST(SimulateVerb, UlyssesExchangesOverTheLinksItHas) {
+    const TemporaryFolder folder;
+    const auto simulated = [&](const std::string& nodes) {
+        std::string text =
+            replaced(tiny_text(), "cluster: tiny", "cluster: {use: tiny, gpu_memory: 2 GiB, " + nodes + "}");
+        text = replaced(text, "{kind: megatron, degree: 2}", "{kind: ulysses, degree: 4}");
+        return simulate_json(write_scenario(folder, replaced(text, "pp: 2", "pp: 1")));
+    };
+    const Json one = simulated("nodes: 1, gpus_per_node: 4"), two = simulated("nodes: 2, gpus_per_node: 2");
+    EXPECT_EQ(one["plan"]["sp_kind"], "ulysses");
+    EXPECT_GT(one["exposed_comm_seconds"].get<double>(), 0);
+    EXPECT_GT(two["exposed_comm_seconds"].get<double>(), one["exposed_comm_seconds"].get<double>());
 }
 
 TEST(SimulateVerb, LittleMemoryIsAnAnswerNotAnError) {
