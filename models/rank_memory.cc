@@ -20,6 +20,11 @@ Bytes attention_workspace(const Scenario& s, Subsequence sub, double per_head_an
     return Bytes{std::llround(std::ceil(per_head_and_query * static_cast<double>(heads * sub.length.value)))};
 }
 
+Bytes grouped_backward_workspace(const Scenario& s, std::int64_t keys) {
+    const std::int64_t heads = s.model.heads / s.policy.sp;
+    return Bytes{std::llround(std::ceil(s.calibration.grouped_backward_workspace * static_cast<double>(heads * keys)))};
+}
+
 }  // namespace
 
 std::int64_t table_parameters(const Scenario& s) { return vocabulary_shard(s) * s.model.hidden; }
@@ -78,10 +83,15 @@ Bytes backward_workspace(const Scenario& s, Subsequence sub) {
     // MLP: gradient of the activation's output, turned into that of its input. Of all tokens and a share of the
     // columns, or of a share of the tokens and all columns.
     const Bytes mlp{element * (sub.length.value * inner / s.policy.sp)};
-    // attention: gradients of its output and of the query (Ulysses has them among what it exchanges), a chunk of dK and
-    // dV, the library's own
-    const Bytes attention = Bytes{s.ulysses() ? 0 : element * 2 * queries} +
-                            Bytes{element * 2 * keys * (s.model.kv_heads / s.policy.sp) * s.model.head_dim} +
+    // attention: gradients of its output and of the query, and the own dK and dV rounded for the products, where their
+    // accumulators have another type (Ulysses has these among what it exchanges); a chunk of dK and dV, the library's
+    // own
+    const std::int64_t kv_width = (s.model.kv_heads / s.policy.sp) * s.model.head_dim;
+    const bool rounded = s.precision.kv_gradients != s.precision.weights;
+    const bool grouped = s.model.kv_heads < s.model.heads;
+    const Bytes own{element * 2 * (queries + (rounded ? sub.length.value * kv_width : 0))};
+    const Bytes attention = (s.ulysses() ? 0_B : own) + Bytes{element * 2 * keys * kv_width} +
+                            (grouped ? grouped_backward_workspace(s, keys) : 0_B) +
                             attention_workspace(s, sub, s.calibration.attention_backward_workspace);
     return s.calibration.gemm_workspace + std::max(mlp, attention);
 }

@@ -73,6 +73,9 @@ struct Calibration {
     // Attention workspace bounds: bytes per (head, query) of a call; cuDNN and FlashAttention keep fp32 softmax
     // statistics and, in backward, an fp32 accumulator of head_dim values for dQ.
     double attention_forward_workspace = 0, attention_backward_workspace = 0;
+    // And per (head, key) of a backward call whose heads share keys and values: cuDNN makes dK and dV of every head in
+    // fp32 first.
+    double grouped_backward_workspace = 0;
     Interference interference;
     friend bool operator==(const Calibration&, const Calibration&) = default;
 };

@@ -33,7 +33,7 @@ constexpr std::string_view kKeys[] = {"name",
 constexpr std::string_view kRateKeys[] = {"rate"};
 constexpr std::string_view kTimeKeys[] = {"time"};
 constexpr std::string_view kBytesKeys[] = {"bytes"};
-constexpr std::string_view kAttentionWorkspaceKeys[] = {"forward", "backward"};
+constexpr std::string_view kAttentionWorkspaceKeys[] = {"forward", "backward", "grouped_backward"};
 constexpr std::string_view kInterferenceKeys[] = {"copy_out", "copy_in", "collective"};
 
 constexpr TableColumn kBandwidthColumns[] = {{"size", true, Dimension::kBytes},
@@ -78,7 +78,8 @@ Calibration read_calibration(const YamlField& root, std::string_view name) {
     c.gemm = read_gemm(get(root, "gemm"), sources);
     c.attention = read_attention(get(root, "attention"), sources);
     c.pointwise = read_bytes_per_second(get_number(block("pointwise", kRateKeys), "rate"));
-    if (const auto field = find(root, "pointwise_kernels")) c.pointwise_kernels = read_pointwise_kernels(*field, sources);
+    if (const auto field = find(root, "pointwise_kernels"))
+        c.pointwise_kernels = read_pointwise_kernels(*field, sources);
     if (const auto field = find(root, "fused")) c.fused = read_fused(*field, sources);
     c.kernel_gap = read_seconds(get_number(block("kernel_gap", kTimeKeys), "time"));
     if (const auto field = find(root, "nvlink_collective")) c.nvlink_collective = read_bandwidths(*field, sources);
@@ -88,6 +89,8 @@ Calibration read_calibration(const YamlField& root, std::string_view name) {
     const SourcedBlock workspace = block("attention_workspace", kAttentionWorkspaceKeys);
     c.attention_forward_workspace = read_fractional_bytes(get_number(workspace, "forward"), kPerQueryLimits);
     c.attention_backward_workspace = read_fractional_bytes(get_number(workspace, "backward"), kPerQueryLimits);
+    if (const auto grouped = find_number(workspace, "grouped_backward"))
+        c.grouped_backward_workspace = read_fractional_bytes(*grouped, kPerQueryLimits);
     if (find(root, "interference")) c.interference = read_interference(block("interference", kInterferenceKeys));
     expect_all_used(sources);
     return c;

@@ -73,8 +73,13 @@ struct Writer {
     void rest() const {
         flow("collective_step", fmt::format("time: {}", yaml_quantity(c.collective_step)));
         flow("gemm_workspace", fmt::format("bytes: {}", yaml_quantity(c.gemm_workspace)));
-        flow("attention_workspace", fmt::format("forward: {} B, backward: {} B", decimal(c.attention_forward_workspace),
-                                                decimal(c.attention_backward_workspace)));
+        const std::string grouped =
+            c.grouped_backward_workspace == 0
+                ? ""
+                : fmt::format(", grouped_backward: {} B", decimal(c.grouped_backward_workspace));
+        flow("attention_workspace",
+             fmt::format("forward: {} B, backward: {} B{}", decimal(c.attention_forward_workspace),
+                         decimal(c.attention_backward_workspace), grouped));
         const Interference& f = c.interference;
         flow("interference", fmt::format("copy_out: {}, copy_in: {}, collective: {}", decimal(f.copy_out),
                                          decimal(f.copy_in), decimal(f.collective)));

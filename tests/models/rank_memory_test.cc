@@ -127,10 +127,17 @@ TEST(RankMemory, StatesFollowThePrecision) {
 TEST(RankMemory, WorkspacesByHand) {
     const Subsequence sub{Tokens{200}, Tokens{100}};
     EXPECT_EQ(forward_workspace(gpt(), sub), 1_MiB + Bytes{4 * 4 * 100});
-    // attention: gradients of output and query, 2 B x 2 x 100 x 8; dK and dV of 300 keys, 2 B x 2 x 300 x 8; the
-    // library's
-    EXPECT_EQ(backward_workspace(gpt(), sub), 1_MiB + Bytes{3200 + 9600 + 136 * 4 * 100});
-    EXPECT_EQ(backward_workspace(gpt(2), sub), 1_MiB + Bytes{(3200 + 9600 + 136 * 4 * 100) / 2});
+    // attention: gradients of output and query, 2 B x 2 x 100 x 8; dK and dV of 300 keys, 2 B x 2 x 300 x 8; those of
+    // the own 100 keys rounded from fp32, 2 B x 2 x 100 x 8; the library's
+    EXPECT_EQ(backward_workspace(gpt(), sub), 1_MiB + Bytes{3200 + 9600 + 3200 + 136 * 4 * 100});
+    EXPECT_EQ(backward_workspace(gpt(2), sub), 1_MiB + Bytes{(3200 + 9600 + 3200 + 136 * 4 * 100) / 2});
+
+    Scenario grouped = gpt();
+    grouped.model.kv_heads = 2;  // of 4, and a library that makes dK and dV of every head first
+    grouped.calibration.grouped_backward_workspace = 8;
+    EXPECT_EQ(backward_workspace(grouped, sub), 1_MiB + Bytes{3200 + 4800 + 1600 + 136 * 4 * 100 + 8 * 4 * 300});
+    grouped.precision.kv_gradients = DataType::kBf16;  // nothing to round
+    EXPECT_EQ(backward_workspace(grouped, sub), 1_MiB + Bytes{3200 + 4800 + 136 * 4 * 100 + 8 * 4 * 300});
 
     Scenario wide = gpt();
     wide.model.ffn =
