@@ -118,7 +118,9 @@ Bytes window_of(const PlacementContext& context, std::size_t stage, const StageP
                     hidden_h2d(cluster, backward - more_copies));
 }
 
-void decide_three_way(const PlacementContext& context, std::size_t stage, Bytes limit, bool any, StagePlan& plan) {
+void decide_three_way(const PlacementContext& context, std::size_t stage, PlacementLimits limits, bool any,
+                      StagePlan& plan) {
+    const Bytes limit = limits.device;
     const LiveModel& model = context.models[stage];
     const Cluster& cluster = context.scenario.cluster;
     ThreeWayProblem problem;
@@ -128,7 +130,7 @@ void decide_three_way(const PlacementContext& context, std::size_t stage, Bytes 
     problem.layers = layers_per_slot(context.scenario, plan);
     problem.window = [&](std::size_t i, std::int64_t next) { return window_of(context, stage, plan, i, next); };
     problem.exposed = BytesPerSecond{1 / (1 / shared_d2h(cluster).value + 1 / shared_h2d(cluster).value)};
-    problem.host = cluster.host.usable() / cluster.gpus_per_node;
+    problem.host = limits.host;
     problem.quantum = kPlacementAlignment * units_per_slot(context, plan);
     problem.fits = [&](const std::vector<Bytes>& x, const std::vector<std::int64_t>& r) {
         return model.peak(x, r) <= limit;
@@ -220,9 +222,12 @@ std::vector<std::string> placement_notes(const PlacementContext& context, const 
     return notes;
 }
 
-void decide_placement(const PlacementContext& context, std::size_t stage, Bytes limit, bool any, StagePlan& plan) {
+Bytes host_share(const Scenario& s) { return s.cluster.host.usable() / s.cluster.gpus_per_node; }
+
+void decide_placement(const PlacementContext& context, std::size_t stage, PlacementLimits limits, bool any,
+                      StagePlan& plan) {
     const PlacementPolicy& policy = context.scenario.policy.placement;
-    if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limit, any, plan);
+    if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limits, any, plan);
     if (!std::holds_alternative<AdaptiveOffload>(policy)) {
         plan.offloaded = fixed_amounts(policy, plan.activation);
         if (std::holds_alternative<RecomputeAll>(policy))
@@ -234,7 +239,7 @@ void decide_placement(const PlacementContext& context, std::size_t stage, Bytes 
     problem.activation = plan.activation;
     problem.window = plan.window;
     problem.quantum = kPlacementAlignment * units_per_slot(context, plan);
-    problem.fits = [&](const std::vector<Bytes>& x) { return model.peak(x) <= limit; };
+    problem.fits = [&](const std::vector<Bytes>& x) { return model.peak(x) <= limits.device; };
     plan.offloaded = choose_offload(problem).x;
 }
 

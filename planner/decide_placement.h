@@ -34,10 +34,16 @@ PlacementContext placement_context(const Scenario&, const std::vector<Subsequenc
 // all GPUs of the node copy.
 void fill_windows(const PlacementContext&, std::vector<StagePlan>&);
 
-// Decides `offloaded` and `recomputed` of one stage so that at most `limit` bytes live at once. For `adaptive` this is
-// choose_offload(), for `three-way` choose_three_way() with an equal share of the node's host memory for every GPU; the
-// fixed policies ignore the limit. `any`: whatever fits will do.
-void decide_placement(const PlacementContext&, std::size_t stage, Bytes limit, bool any, StagePlan&);
+// An equal share of the node's host memory for every GPU.
+Bytes host_share(const Scenario&);
+
+// Decides `offloaded` and `recomputed` of one stage so that at most `device` bytes live at once and, for `three-way`, at
+// most `host` bytes are moved. For `adaptive` this is choose_offload(), for `three-way` choose_three_way(); the fixed
+// policies ignore the limits. `any`: whatever fits will do.
+struct PlacementLimits {
+    Bytes device{}, host{};
+};
+void decide_placement(const PlacementContext&, std::size_t stage, PlacementLimits limits, bool any, StagePlan&);
 
 // What a reader should know: copies that exceed their windows, layers that are recomputed; one line for stages in a row
 // of which the same can be said. May be empty.

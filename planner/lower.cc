@@ -77,9 +77,9 @@ Placed place(const PlacementContext& context, const Plan& plan) {
     return placed;
 }
 
-// Adaptive amounts answer to live bytes, but the arena may be larger: placement can lose some bytes between buffers.
-// This looks for the largest limit on a stage's live bytes at which its arena fits: down in doubling steps, then
-// halving.
+// Amounts answer to live bytes, but the arena may be larger: placement can lose some bytes between buffers. Likewise
+// what is moved is rounded up to whole tensors. This looks for the largest limit on a stage's live (or moved) bytes at
+// which its arena (or its pinned memory) fits: down in doubling steps, then halving.
 class LimitSearch {
 public:
     explicit LimitSearch(Bytes usable) : usable_(usable), limit_(usable), exceeds_(usable) {}
@@ -132,15 +132,17 @@ bool fit_is_known(const PlacementContext& context, const Placed& placed, bool fi
 Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_fit) {
     const std::size_t stages = plan.stages.size();
     std::vector<LimitSearch> searches(stages, LimitSearch(context.scenario.cluster.gpu.usable()));
+    std::vector<LimitSearch> hosts(stages, LimitSearch(host_share(context.scenario)));
+    const bool limits_host = std::holds_alternative<ThreeWay>(context.scenario.policy.placement);
     const auto decide = [&](std::size_t s) {
         StagePlan& stage = plan.stages[s];
         const StagePlan before = stage;
-        if (s > 0 && searches[s].limit() == searches[s - 1].limit() &&
+        if (s > 0 && searches[s].limit() == searches[s - 1].limit() && hosts[s].limit() == hosts[s - 1].limit() &&
             same_decision(context, s, stage, s - 1, plan.stages[s - 1])) {
             const std::int64_t first_layer = stage.first_layer;
             stage = plan.stages[s - 1], stage.first_layer = first_layer;
         } else {
-            decide_placement(context, s, searches[s].limit(), only_fit, stage);
+            decide_placement(context, s, {searches[s].limit(), hosts[s].limit()}, only_fit, stage);
         }
         return stage.offloaded != before.offloaded || stage.recomputed != before.recomputed;
     };
@@ -150,9 +152,13 @@ Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_f
         if (only_fit && fit_is_known(context, placed, round == 0)) break;
         const bool last = round + 1 == kPlacementRounds;
         bool changed = false;
+        const std::vector<Bytes> pinned =
+            pinned_bytes(placed.offloaded.step.schedule, context.scenario.cluster.host.allocator);
         for (std::size_t s = 0; s < stages; ++s) {
-            const bool search_on = searches[s].next(placed.placement.device[s].arena);
-            if (last ? searches[s].settle() : search_on) changed |= decide(s);
+            bool search_on = searches[s].next(placed.placement.device[s].arena);
+            if (limits_host) search_on |= hosts[s].next(pinned[s]);
+            const bool settled = last && (searches[s].settle() | hosts[s].settle());
+            if (last ? settled : search_on) changed |= decide(s);
         }
         if (!changed) break;
         placed = place(context, plan);

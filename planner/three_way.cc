@@ -169,11 +169,13 @@ private:
             items.begin());
         const std::size_t count = smallest(0, cheaper, [&](std::size_t k) { return fits_hidden(first(items, k)); });
         ThreeWayChoice choice = evaluate(first(items, count));
-        for (std::size_t k = count + 1; !choice.feasible && k <= items.size(); k += 1 + (items.size() - k) / 8) {
-            k = smallest(k, items.size(), [&](std::size_t m) { return may_fit(first(items, m)); });
-            choice = evaluate(first(items, k));
+        // Not with copies that all hide, or not with what the host takes: more layers, as few as do.
+        if (!choice.feasible) {
+            const std::size_t more = smallest(std::min(count + 1, items.size()), items.size(), [&](std::size_t k) {
+                return may_fit(first(items, k)) && evaluate(first(items, k)).feasible;
+            });
+            choice = evaluate(first(items, more));
         }
-        if (!choice.feasible) choice = evaluate(first(items, items.size()));
         if (p_.any) return choice;
         if (choice.feasible) choice = put_back(std::move(choice));
         choice.bound = std::min(choice.added, bound());
