@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 namespace sluice {
 namespace {
@@ -41,6 +43,20 @@ double normal(std::uint64_t stream, std::uint64_t counter) {
     return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
 }
 
+// Every row once, in no order; values do not depend on it. Small matrices are not worth threads.
+template <class Row>
+void by_all_cores(std::int64_t rows, std::int64_t columns, const Row& row) {
+    constexpr std::int64_t kWorthAThread = 1 << 18;  // elements
+    const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::int64_t threads = std::clamp<std::int64_t>(rows * columns / kWorthAThread, 1, cores);
+    std::vector<std::jthread> others;
+    const auto share = [&](std::int64_t t) {
+        for (std::int64_t r = rows * t / threads; r < rows * (t + 1) / threads; ++r) row(r);
+    };
+    for (std::int64_t t = 1; t < threads; ++t) others.emplace_back(share, t);
+    share(0);
+}
+
 }  // namespace
 
 WholeTensor empty_tensor(const ParameterSlice& s) {
@@ -72,9 +88,12 @@ void initialise_slice(const ParameterSlice& s, std::int64_t layers, std::uint64_
     if (s.initial == Initial::kZero || s.initial == Initial::kOne) return;
     const double deviation = s.initial == Initial::kResidual ? 0.02 / std::sqrt(2 * static_cast<double>(layers)) : 0.02;
     const std::uint64_t stream = stream_of(s.name, seed);
-    for_each_element(s, [&](std::int64_t at, std::int64_t row, std::int64_t column) {
-        const auto counter = static_cast<std::uint64_t>(row * s.columns + column);
-        held[static_cast<std::size_t>(at)] = static_cast<float>(deviation * normal(stream, counter));
+    by_all_cores(std::clamp<std::int64_t>(s.rows - s.first_row, 0, s.held_rows), s.held_columns, [&](std::int64_t r) {
+        for (std::int64_t c = 0; c < s.held_columns; ++c) {
+            const auto counter = static_cast<std::uint64_t>((s.first_row + r) * s.columns + s.first_column + c);
+            held[static_cast<std::size_t>(r * s.held_columns + c)] =
+                static_cast<float>(deviation * normal(stream, counter));
+        }
     });
 }
 
