@@ -1,0 +1,91 @@
+// The lanes of one rank as streams of the current GPU.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "base/units.h"
+#include "runtime/backend.h"
+#include "runtime/block_releases.h"
+#include "runtime/copy_pieces.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/stream_clock.h"
+#include "runtime/cuda/stream_events.h"
+#include "runtime/rank_arenas.h"
+#include "runtime/rank_program.h"
+#include "runtime/step_times.h"
+#include "schedule/schedule.h"
+
+namespace sluice::cuda {
+
+// Disturbances, for tests and demonstrations, as of runtime/cpu/cpu_run.h. None by default.
+struct Disturbances {
+    bool poison_on_release = false;
+    struct Delays {
+        std::uint64_t seed = 0;
+        Seconds most{200e-6};  // each copy is held up by up to this long before it begins and again before it ends
+    };
+    std::optional<Delays> delay_copies;
+};
+
+// Every lane is a stream, every op ends with an event; an op first waits for the events of its `waits`. Nothing waits
+// on the host before finish_step(). Times come from the events: an op begins when its stream has come to it and its
+// waits are over. Issues compute and copies; schedules of one rank have nothing else.
+class CudaBackend : public Backend {
+public:
+    // Refers to everything.
+    CudaBackend(const Schedule& schedule, const RankProgram& program, const RankArenas& arenas, IssueOp issue_op,
+                StepTimes& times, const Disturbances& disturbances = {});
+
+    void begin_step(std::uint64_t step) override;
+    void issue(const IssuedOp& op) override;
+    void finish_step() override;
+
+    // Copies of the lane take at least bytes / limit from the next step on; none: as fast as they can.
+    void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit);
+
+private:
+    // Events of an op: `first` when it begins, then the ends of its kernels, the last of them its own end.
+    struct OpEvents {
+        std::size_t first = 0, laps = 0;
+        std::size_t end() const { return first + laps; }
+    };
+    struct LaneState {
+        Lane lane;
+        std::unique_ptr<OwnedStream> stream;
+        std::vector<OpId> ops;                       // in lane order
+        std::vector<std::vector<CopyPiece>> copies;  // by place - 1; empty but for copies
+        std::optional<BytesPerSecond> limit;
+        std::uint64_t* mark = nullptr;  // on the device: when the copy in progress began
+    };
+
+    void prepare();
+    std::vector<CopyPiece> pieces_of(const Op& op) const;
+    void copy(LaneState& lane, const IssuedOp& op);
+    void hold(LaneState& lane, Seconds time);
+    void release_blocks(const IssuedOp& op);
+    void read_times();
+
+    const Schedule& schedule_;
+    const RankProgram& program_;
+    const RankArenas& arenas_;
+    const IssueOp issue_op_;
+    StepTimes& times_;
+    const Disturbances disturbances_;
+    std::vector<OpEvents> events_of_;  // by op
+    std::unique_ptr<Events> events_;
+    std::unique_ptr<Events> step_begin_;         // one
+    std::int64_t host_begin_ = 0;                // steady_now() when that was recorded
+    std::optional<BlockReleases> releases_;      // with poison_on_release
+    std::vector<std::uint32_t> users_;           // by block of releases_: lanes that still use it in this step
+    std::vector<std::vector<OpId>> last_users_;  // by block: those that have released it
+    DeviceMemory marks_;
+    std::minstd_rand random_;
+    std::vector<LaneState> lanes_;
+};
+
+}  // namespace sluice::cuda
