@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "runtime/cpu/first_non_finite.h"
 #include "runtime/decoder/bind_op.h"
+#include "runtime/decoder/made_tensors.h"
 #include "schedule/describe.h"
 
 namespace sluice {
@@ -58,33 +59,6 @@ std::vector<SliceView> slice_views(const Schedule& schedule, const RankArenas& a
                          moments.subspan(static_cast<std::size_t>(layout.elements) + at, count)});
     }
     return views;
-}
-
-// Does an op of this function write all of the tensor, in forward or when it is made again?
-bool makes(Function function, Tensor tensor) {
-    using enum Tensor;
-    switch (tensor) {
-        case kBlockInput:
-            return function == Function::kNorm1;
-        case kNorm1Statistics:
-            return function == Function::kNorm1 || function == Function::kNorms;
-        case kQuery:
-            return function == Function::kAttention || function == Function::kQuery || function == Function::kQkv;
-        case kAttentionOutput:
-        case kLogSumExp:
-            return function == Function::kAttention;
-        case kMiddleResidual:
-            return function == Function::kNorm2;
-        case kNorm2Statistics:
-            return function == Function::kNorm2 || function == Function::kNorms;
-        case kFirstMlpOutput:
-        case kActivationOutput:
-            return function == Function::kMlp;
-        case kNorm1Output:  // of all rows it may be the next op, a gather, that writes the rest
-        case kNorm2Output:
-            return false;
-    }
-    return false;
 }
 
 Bytes resident_memory() {

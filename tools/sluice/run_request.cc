@@ -36,13 +36,10 @@ std::int64_t read_count(const std::string& text, const char* flag, std::int64_t 
 // The words as they were given.
 struct Words {
     std::string device = "cpu", steps, data, seed, rate, warmup, clip, checkpoints, every, adapt;
-    bool shuffle = false;
+    bool shuffle = false, deterministic = false;
 };
 
 void refuse(const Words& words, const RunRequest& request) {
-    if (words.device != "cpu")
-        throw InputError(
-            fmt::format("sluice run: --device: got '{}', expected cpu: no other backend is built", words.device));
     if (words.data.empty())
         throw InputError("sluice run: --data is missing, expected a text or token file to train on");
     if (words.steps.empty()) throw InputError("sluice run: --steps is missing, expected how many steps to train");
@@ -58,6 +55,8 @@ void refuse(const Words& words, const RunRequest& request) {
 }
 
 void fill(TrainingOptions& options, const Words& words) {
+    options.device.device = parse_device(words.device);
+    options.device.deterministic = words.deterministic;
     options.data = words.data;
     options.checkpoints = words.checkpoints;
     options.steps = read_count(words.steps, "--steps", 0);
@@ -82,7 +81,9 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         "copy to the host a real copy. Prints a line per step.",
         "SCENARIO",
         &request.scenario,
-        {{"--device", "DEVICE", "cpu", &words.device},
+        {{"--device", "DEVICE", "cpu (the default) or cuda", &words.device},
+         {"--deterministic", "", "the same bits in every run, on a GPU too, where it costs speed and memory", nullptr,
+          &words.deterministic},
          {"--steps", "N", "train until step N has been done", &words.steps},
          {"--data", "FILE", "text, or tokens as llm.c or Megatron-LM store them", &words.data},
          {"--shuffle", "", "sequences in an order that --seed decides, another one every epoch", nullptr,

@@ -1,7 +1,6 @@
 #include "tools/sluice/training_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -17,7 +16,6 @@
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/write_checkpoint.h"
 #include "runtime/data/open_tokens.h"
-#include "runtime/decoder/cpu_engine.h"
 #include "runtime/measured_trace.h"
 #include "scenarios/policy_names.h"
 #include "scenarios/write_hf_config.h"
@@ -108,6 +106,7 @@ struct TrainingRun::State {
     TrainingOptions options;
     SequenceStream stream;
     std::unique_ptr<Session> session;
+    DeviceDescription device;
     std::string schedule_fingerprint;
     std::int64_t first_sequence = 0;  // of step 1; not 0 after a resume with another batch
 
@@ -117,10 +116,11 @@ struct TrainingRun::State {
           stream(open_stream(options, planned.scenario)) {
         expect_own_folder(options);
         open_session();
+        device = describe_device(options.device);
     }
 
     void open_session() {
-        session = std::make_unique<Session>(planned.scenario, planned.schedule, cpu_engine(options.cpu));
+        session = std::make_unique<Session>(planned.scenario, planned.schedule, choose_engine(options.device));
         schedule_fingerprint = fingerprint_hex(fingerprint(to_binary(planned.schedule)));
     }
 
@@ -232,8 +232,11 @@ Trace TrainingRun::trace() const {
     provenance.scenario_fingerprint = s.planned.scenario.fingerprint;
     provenance.schedule_fingerprint = s.schedule_fingerprint;
     provenance.calibration = s.planned.scenario.calibration.name;
-    provenance.hardware = fmt::format("this machine's CPU, {} logical cores", sysconf(_SC_NPROCESSORS_ONLN));
+    const DeviceDescription& device = s.device;
+    provenance.producer = device.producer;
+    provenance.hardware = device.hardware;
     provenance.versions = {{"sluice", SLUICE_VERSION}};
+    provenance.versions.insert(provenance.versions.end(), device.versions.begin(), device.versions.end());
     return measured_trace(s.planned.schedule, s.session->engine().times(), std::move(provenance));
 }
 
@@ -249,7 +252,7 @@ void TrainingRun::replace(PlannedRun planned) {
 }
 
 void TrainingRun::limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) {
-    CpuOptions& cpu = state_->options.cpu;
+    CpuOptions& cpu = state_->options.device.cpu;
     (lane == LaneKind::kCopyOut ? cpu.copy_out_limit : cpu.copy_in_limit) = limit;
     state_->session->engine().limit_copies(lane, limit);
 }
@@ -277,7 +280,8 @@ std::string step_json(const StepRecord& r) {
                                   {"host_peak_bytes", r.host_peak.value},
                                   {"device_arena_bytes", r.memory.device.value},
                                   {"host_arena_bytes", r.memory.host.value},
-                                  {"process_bytes", r.memory.process.value}}
+                                  {"process_bytes", r.memory.process.value},
+                                  {"device_beyond_arena_bytes", r.memory.device_beyond.value}}
         .dump();
 }
 

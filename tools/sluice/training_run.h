@@ -11,12 +11,12 @@
 #include "base/units.h"
 #include "planner/folded_step.h"
 #include "planner/plan.h"
-#include "runtime/cpu/cpu_run.h"
 #include "runtime/cpu/learning_rate.h"
 #include "runtime/data/sequence_stream.h"
 #include "runtime/decoder/session.h"
 #include "scenarios/scenario.h"
 #include "schedule/schedule.h"
+#include "tools/sluice/choose_engine.h"
 #include "traces/trace.h"
 
 namespace sluice {
@@ -31,7 +31,7 @@ struct TrainingOptions {
     std::filesystem::path checkpoints;  // empty: none
     std::int64_t checkpoint_every = 0;  // steps; the last step always
     bool resume = false;                // else `checkpoints` must have none
-    CpuOptions cpu;
+    DeviceOptions device;
 };
 
 // What is known of a step when it has ended.

@@ -1,0 +1,203 @@
+#include "runtime/cuda/attention.h"
+#include "runtime/cuda/elementwise.h"
+#include "runtime/cuda/rotary.h"
+#include "runtime/cuda_decoder/bind_op.h"
+
+namespace sluice::cuda {
+namespace {
+
+using enum Transpose;
+
+// One subsequence's part in the attention of a layer.
+struct AttentionParts {
+    AttentionShape shape;
+    RotaryShape rotary;
+    bool turns = false;
+    Bf16Matrix query;
+    Bf16Matrix seen;  // K and V of all tokens so far: [token][K or V][head][head_dim]
+    std::int64_t kv_width = 0;
+
+    AttentionOperands operands() const {
+        return {query, seen.column_range(0, kv_width), seen.column_range(kv_width, kv_width)};
+    }
+    Bf16Matrix own_kv() const { return seen.row_range(shape.begin.value, shape.length.value); }
+    AttentionPlans::Strides strides() const { return {query.stride, seen.stride}; }
+};
+
+// Of several accesses (the own block, and all so far) the one that has them all.
+template <class Element>
+std::span<Element> seen_values(const OperandsOf<Element>& o, BufferKind kind, std::int64_t count) {
+    for (std::size_t k = 0;; ++k) {
+        const std::span<Element> all = o.of_kind(kind, k);
+        if (static_cast<std::int64_t>(all.size()) == count) return all;
+    }
+}
+
+AttentionParts attention_parts(const LayerOp& l, bool with_kv = true) {
+    const CudaRank& c = l.rank;
+    const RunSubsequence& sub = c.subsequence(l.op);
+    const std::int64_t d = c.model().head_dim, end = sub.begin.value + sub.length.value;
+    AttentionParts p;
+    p.shape = {sub.begin, sub.length, c.heads(), c.kv_heads(), d};
+    p.rotary = {d, d, c.model().rope_theta};
+    p.turns = c.model().positions == Positions::kRope;
+    p.query = l.operands.matrix(l.operands.tensor(Tensor::kQuery), sub.length.value, c.query_width());
+    p.kv_width = c.kv_width();
+    if (with_kv)
+        p.seen = l.operands.matrix(seen_values(l.operands, BufferKind::kKv, end * 2 * p.kv_width), end, 2 * p.kv_width);
+    return p;
+}
+
+// The query of a subsequence; the turn is a kernel of its own.
+struct MakeQuery {
+    Product<Bf16> product;
+    std::span<Bf16> bias;
+    AttentionParts parts;
+
+    MakeQuery(const LayerOp& l, const AttentionParts& p)
+        : product(l.rank, kNo, normed_input(l, Tensor::kNorm1Output), kYes, l.weights.query(), p.query),
+          bias(l.weights.query_bias()),
+          parts(p) {}
+    void make(Stream stream) const {
+        product(stream);
+        if (!bias.empty()) add_bias(stream, bias.data(), parts.query);
+    }
+    void turn(Stream stream) const {
+        rotate(stream, parts.rotary, parts.shape.begin, RotationSense::kForward, parts.query);
+    }
+};
+
+// Behind each other in the workspace of backward, where the weight gradient finds them again.
+struct BackwardParts {
+    Bf16Matrix dout, dq, own_dkv;
+    BackwardParts(WorkspaceParts& space, const CudaRank& c, const Op& op)
+        : dout(space.bf16(c.tokens(op), c.query_width())),
+          dq(space.bf16(c.tokens(op), c.query_width())),
+          own_dkv(space.bf16(c.tokens(op), 2 * c.kv_width())) {}
+};
+
+}  // namespace
+
+BoundCudaOp bind_attention_forward(const CudaRank& c, const Op& op) {
+    const LayerOp l = layer_op(c, op);
+    const AttentionParts p = attention_parts(l);
+    const MakeQuery query(l, p);
+    const Bf16Matrix kv = p.own_kv();
+    const Product key_value(c, kNo, normed_input(l, Tensor::kNorm1Output), kYes, l.weights.key_value(), kv);
+    const std::span<Bf16> kv_bias = l.weights.key_value_bias(), projection_bias = l.weights.projection_bias();
+    const std::int64_t tokens = c.tokens(op);
+    const Bf16Matrix out = l.operands.matrix(l.operands.tensor(Tensor::kAttentionOutput), tokens, c.query_width());
+    float* const log_sum_exp = l.floats.tensor(Tensor::kLogSumExp).data();
+    const Bf16Matrix target = l.operands.matrix(l.operands.target(), tokens, c.model().hidden);
+    const Product projection(c, kNo, out, kYes, l.weights.projection(), target);
+    const Bf16Matrix own = target.row_range(c.first_row(op), c.rows(op));
+    AttentionPlans& plans = c.attention;
+    plans.prepare(p.shape, p.strides());
+    WorkspaceParts space(l.operands.bytes());
+    std::byte* const workspace = space.bytes(plans.forward_workspace(p.shape));
+    return [=, &plans](StreamClock& clock) {
+        const Stream stream = clock.stream();
+        query.make(stream);
+        key_value(stream);
+        if (!kv_bias.empty()) add_bias(stream, kv_bias.data(), kv);
+        clock.lap();
+        if (p.turns) {
+            query.turn(stream);
+            rotate(stream, p.rotary, p.shape.begin, RotationSense::kForward, kv.column_range(0, p.kv_width));
+            clock.lap();
+        }
+        plans.forward(stream, p.shape, p.operands(), {out, log_sum_exp}, workspace);
+        clock.lap();
+        projection(stream);
+        // Once: by each shard to its own rows of the sums.
+        if (!projection_bias.empty()) add_bias(stream, projection_bias.data(), own);
+        clock.lap();
+    };
+}
+
+BoundCudaOp bind_query_again(const CudaRank& c, const Op& op) {
+    const LayerOp l = layer_op(c, op);
+    const MakeQuery query(l, attention_parts(l, false));
+    return [=](StreamClock& clock) {
+        query.make(clock.stream());
+        clock.lap();
+        if (!query.parts.turns) return;
+        query.turn(clock.stream());
+        clock.lap();
+    };
+}
+
+// Leaves dQ and the own part of dK and dV in bf16 in the workspace, for the weight gradient. dK and dV are summed
+// inside the call of attention: that kernel of the chain takes no time of its own.
+BoundCudaOp bind_attention_backward(const CudaRank& c, const Op& op) {
+    const LayerOp l = layer_op(c, op);
+    const AttentionParts p = attention_parts(l);
+    const LayerGradients g = layer_gradients(l);
+    const std::int64_t tokens = c.tokens(op), width = c.query_width(), end = p.seen.rows;
+    const ConstBf16Matrix dy = output_gradient(l);
+    const Bf16Matrix out = l.operands.matrix(l.operands.tensor(Tensor::kAttentionOutput), tokens, width);
+    const float* const log_sum_exp = l.floats.tensor(Tensor::kLogSumExp).data();
+    AttentionPlans& plans = c.attention;
+    plans.prepare(p.shape, p.strides());
+    WorkspaceParts space(l.operands.bytes());
+    const BackwardParts parts(space, c, op);
+    std::byte* const workspace = space.bytes(plans.backward_workspace(p.shape));
+    const Accumulator dkv = l.floats.accumulator(BufferKind::kDkv);
+    const Fp32Matrix dseen = l.floats.matrix(dkv.values, end, 2 * p.kv_width);
+    const Fp32Matrix own = dseen.row_range(p.shape.begin.value, tokens);
+    const Bf16Matrix target = l.operands.matrix(l.operands.target(), tokens, c.model().hidden);
+    const Product data(c, kNo, dy, kNo, l.weights.projection(), parts.dout);
+    const Product weight(c, kYes, dy, kNo, out, g.of.projection(), Store::kAdd);
+    const Product from_query(c, kNo, parts.dq, kNo, l.weights.query(), target);
+    const Product from_kv(c, kNo, parts.own_dkv, kNo, l.weights.key_value(), target, Store::kAdd);
+    const std::span<float> dbias = g.of.projection_bias();
+    const ConstBf16Matrix own_dy = dy.row_range(c.first_row(op), c.rows(op));
+    const Scratch scratch = c.scratch;
+    return [=, &plans](StreamClock& clock) {
+        const Stream stream = clock.stream();
+        g.begin(stream);
+        data(stream);
+        clock.lap();
+        weight(stream);
+        if (!dbias.empty()) bias_backward(stream, own_dy, dbias.data(), scratch);
+        clock.lap();
+        plans.backward(stream, p.shape, p.operands(), {out, log_sum_exp}, parts.dout,
+                       {parts.dq, dseen.column_range(0, p.kv_width), dseen.column_range(p.kv_width, p.kv_width),
+                        dkv.begins, p.turns ? std::optional(p.rotary) : std::nullopt},
+                       workspace);
+        clock.lap();
+        clock.lap();
+        // dQ was turned back where it was summed. The own part is complete: all later subsequences have been here.
+        rotate_and_round(stream, p.rotary, p.shape.begin, RotationSense::kBackward, p.turns ? p.kv_width : 0, own,
+                         parts.own_dkv);
+        if (p.turns) clock.lap();
+        from_query(stream);
+        from_kv(stream);
+        clock.lap();
+    };
+}
+
+BoundCudaOp bind_attention_weight(const CudaRank& c, const Op& op) {
+    const LayerOp l = layer_op(c, op);
+    const LayerGradients g = layer_gradients(l);
+    WorkspaceParts space(l.operands.bytes());
+    const BackwardParts parts(space, c, op);
+    const ConstBf16Matrix x = normed_input(l, Tensor::kNorm1Output);
+    const Product query(c, kYes, parts.dq, kNo, x, g.of.query(), Store::kAdd);
+    const Product key_value(c, kYes, parts.own_dkv, kNo, x, g.of.key_value(), Store::kAdd);
+    const std::span<float> dquery_bias = g.of.query_bias(), dkv_bias = g.of.key_value_bias();
+    const Scratch scratch = c.scratch;
+    return [=](StreamClock& clock) {
+        const Stream stream = clock.stream();
+        g.begin(stream);
+        query(stream);
+        key_value(stream);
+        if (!dquery_bias.empty()) {
+            bias_backward(stream, parts.dq, dquery_bias.data(), scratch);
+            bias_backward(stream, parts.own_dkv, dkv_bias.data(), scratch);
+        }
+        clock.lap();
+    };
+}
+
+}  // namespace sluice::cuda

@@ -1,0 +1,34 @@
+// What `sluice run --device` may name: the backends of this build.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/cpu/cpu_run.h"
+#include "runtime/decoder/engine.h"
+#include "traces/trace.h"
+
+namespace sluice {
+
+enum class Device : std::uint8_t { kCpu, kCuda };
+
+struct DeviceOptions {
+    Device device = Device::kCpu;
+    bool deterministic = false;  // on a GPU; a CPU always is
+    CpuOptions cpu;
+};
+
+// "cpu" or "cuda". Throws InputError for others, and for cuda where this build has none.
+Device parse_device(std::string_view word);
+
+EngineMaker choose_engine(const DeviceOptions& options);
+
+// The hardware and the versions that a trace of this device names.
+struct DeviceDescription {
+    std::string producer, hardware;
+    std::vector<std::pair<std::string, std::string>> versions;
+};
+DeviceDescription describe_device(const DeviceOptions& options);
+
+}  // namespace sluice
