@@ -105,16 +105,16 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
         x = gather_input(Function::kNorm2, block_is_free);
     }
     beside_compute();
-    const OpId mlp =
-        compute(Function::kMlp, kernels.mlp_data, dy.made_by,
-                join(join(reads, {gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}),
-                     dy.reads));
+    const OpId mlp = compute(
+        Function::kMlp, kernels.mlp_data, dy.made_by,
+        join(join(reads, {gradient_access(row.part), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}),
+             dy.reads));
     const OpId mlp_reduced = reduce_scatter(Function::kMlp, mlp, t.comm, 2, reduced_shard, bytes);
     const OpId mlp_weight = compute(Function::kMlpWeight, kernels.mlp_weight, x.made_by,
-                                    join({read(t.workspace), gradient_access(row)}, x.reads));
+                                    join({read(t.workspace), gradient_access(row.part)}, x.reads));
     const OpId norm2 =
         compute(Function::kNorm2, kernels.norm2, {mlp_reduced},
-                join(join(reads, {read(t.stream, 1, 1), gradient_access(row), write(t.stream)}), gradient.reads));
+                join(join(reads, {read(t.stream, 1, 1), gradient_access(row.part), write(t.stream)}), gradient.reads));
     // attention
     dy = all_gather(Function::kAttention, {{norm2}, {read(t.stream)}}, t.comm, 0, bytes);
     x = gather_input(Function::kNorm1, {mlp_weight});
@@ -126,13 +126,13 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
     const OpId attention = row.attention = compute(
         Function::kAttention, kernels.attention_data, std::move(after),
         join(join(reads, attention_gradients(i, row, block)),
-             join({gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}, dy.reads)));
+             join({gradient_access(row.part), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}, dy.reads)));
     const OpId attention_reduced = reduce_scatter(Function::kAttention, attention, t.comm, 2, reduced_shard, bytes);
     compute(Function::kAttentionWeight, kernels.attention_weight, x.made_by,
-            join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));
+            join({read(t.workspace), read(row.dkv, block, block), gradient_access(row.part)}, x.reads));
     const Access result = output.value_or(write(t.stream));
     const OpId norm1 = compute(Function::kNorm1, kernels.norm1, {attention_reduced},
-                               join(reads, {read(t.stream, 1, 1), gradient_access(row), read(t.stream), result}));
+                               join(reads, {read(t.stream, 1, 1), gradient_access(row.part), read(t.stream), result}));
     return {{norm1}, {read(result.buffer, result.first_block, result.last_block)}};
 }
 
@@ -182,17 +182,17 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
     const OpId data_op =
         compute(Function::kNone, std::move(data), dy.made_by,
                 join(join(reads, attention_gradients(i, row, block)),
-                     join({gradient_access(row), write(t.workspace), partial_sums(t.comm, 2, result)}, dy.reads)));
+                     join({gradient_access(row.part), write(t.workspace), partial_sums(t.comm, 2, result)}, dy.reads)));
     const OpId reduced = reduce_scatter(Function::kNone, data_op, t.comm, 2, result, bytes, 2 * row.layers);
     compute(Function::kNone, std::move(weight), x.made_by,
-            join({read(t.workspace), read(row.dkv, block, block), gradient_access(row)}, x.reads));
+            join({read(t.workspace), read(row.dkv, block, block), gradient_access(row.part)}, x.reads));
     return {{reduced}, {read(result.buffer, result.first_block, result.last_block)}};
 }
 
 void StageEmitter::embedding_gradient(std::size_t i, const Value& gradient, const Scratch& t) {
     const Value dy = all_gather(Function::kEmbedding, gradient, t.comm, 0, gathered_bytes(scenario_, subsequences_[i]));
     compute(Function::kEmbedding, embedding_backward(scenario_, subsequences_[i]), dy.made_by,
-            join({gradient_access(embedding_row())}, dy.reads));
+            join({gradient_access(embedding_part())}, dy.reads));
     reduce_gradients(embedding_part(), i);
 }
 

@@ -79,7 +79,7 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
     const Saved saved = this->saved(i, row, Phase::kForward);
     const std::vector<Access> save = saved.all(AccessMode::kWrite);
     // After a layer of the same subsequence, its residual add belongs to this chain.
-    const bool after_a_layer = row.first_block > 0 && !layer_major();
+    const bool after_a_layer = row.part > 0 && !layer_major();
 
     KernelChain chain;
     if (after_a_layer) append(chain, kernels.residual, 1);
@@ -163,15 +163,17 @@ void StageEmitter::loss(std::size_t i, Value stream, const Scratch& t) {
     const Value gathered = all_gather(Function::kFinalNorm, {{norm}, {read(loss_gradients_[i])}}, t.comm, 0, bytes);
     beside_compute();
     const Access shard = write(t.stream, 1, 1);
-    std::vector<Access> accesses = join(
-        {read(weights_), head_gradient_access(), write(t.workspace), partial_sums(t.comm, 1, shard)}, gathered.reads);
-    if (scenario_.model.tied_embeddings && first()) accesses.push_back(gradient_access(embedding_row()));
+    std::vector<Access> accesses =
+        join({read(weights_), gradient_access(head_part()), write(t.workspace), partial_sums(t.comm, 1, shard)},
+             gathered.reads);
+    if (scenario_.model.tied_embeddings && first()) accesses.push_back(gradient_access(embedding_part()));
     const OpId loss_op = compute(Function::kLoss, kernels.loss, gathered.made_by, std::move(accesses));
     const OpId reduced = reduce_scatter(Function::kLoss, loss_op, t.comm, 1, shard, bytes);
     const Access target{loss_gradients_[i], 0, 0, AccessMode::kAccumulate};
-    loss_gradient_by_[i] = compute(
-        Function::kFinalNormGradient, kernels.norm_backward, {reduced},
-        join({read(weights_), read(t.stream, 1, 1), target, head_gradient_access(), write(t.workspace)}, norm_input));
+    loss_gradient_by_[i] =
+        compute(Function::kFinalNormGradient, kernels.norm_backward, {reduced},
+                join({read(weights_), read(t.stream, 1, 1), target, gradient_access(head_part()), write(t.workspace)},
+                     norm_input));
     reduce_gradients(head_part(), i);
     if (scenario_.model.tied_embeddings && first()) reduce_gradients(embedding_part(), i);
 }

@@ -83,7 +83,7 @@ void StageEmitter::close_kv(Row& row, std::size_t i) {
 
 // Before a row's ops: what the row visited next will need comes in behind them.
 void StageEmitter::fetch_next_kv(const Row& row, std::size_t i) {
-    const std::size_t n = subsequences_.size(), r = row.first_block, rows = rows_.size();
+    const std::size_t n = subsequences_.size(), r = row.part, rows = rows_.size();
     const bool forward = tag_.phase == Phase::kForward;
     std::size_t next_row = r, next = i;
     if (layer_major()) {

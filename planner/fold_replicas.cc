@@ -76,16 +76,10 @@ void StageEmitter::reduce_gradients(std::size_t part, std::size_t i) {
     reductions_.push_back({part, std::exchange(parts_[part].transient, kNoBuffer), last_compute_, tag_});
 }
 
-// Where a part's gradients are accumulated: written by the first reduction of the step.
+// Where a part's gradients are accumulated, here by reductions.
 Access StageEmitter::accumulator(std::size_t part) {
-    if (part == head_part()) {
-        const bool again = std::exchange(head_gradient_written_, true);
-        return {head_gradients_, 0, 0, again ? AccessMode::kAccumulate : AccessMode::kWrite};
-    }
-    const Row row = part == embedding_part() ? embedding_row() : rows_[part];
-    const bool again = std::exchange(gradient_written_[row.first_block], 1) != 0;
-    return {gradients_, row.first_block, row.first_block + row.layers - 1,
-            again ? AccessMode::kAccumulate : AccessMode::kWrite};
+    Part& p = parts_[part];
+    return {p.accumulator, 0, 0, std::exchange(p.begun, true) ? AccessMode::kAccumulate : AccessMode::kWrite};
 }
 
 void StageEmitter::list_reductions() {
@@ -116,7 +110,7 @@ OpId StageEmitter::reduce_over_replicas(OpId ready, const std::vector<Access>& g
                     groups_.data_parallel[stage_], gradient_bytes(scenario_, parameters_), 1, {ready}, gradients);
 }
 
-// Gradients of parameters that several ranks of a replica hold. `gradients`: all of the stage; the head's come last.
+// Gradients of parameters that several ranks of a replica hold. `gradients`: all of the stage.
 OpId StageEmitter::reduce_over_shards(OpId ready, const std::vector<Access>& gradients) {
     const auto bytes = [&](std::int64_t parameters) {
         return gradient_bytes(scenario_, held_parameters(scenario_, ZeroStage::kOptimizer, parameters));
@@ -125,8 +119,8 @@ OpId StageEmitter::reduce_over_shards(OpId ready, const std::vector<Access>& gra
         ready = exchange(Function::kReplicated, CollectiveKind::kAllReduce, groups_.sequence_parallel[stage_],
                          bytes(replicated_), 1, {ready}, gradients);
     if (scenario_.model.tied_embeddings && scenario_.policy.pp > 1 && (first() || last())) {
-        const std::uint32_t block = embedding_row().first_block;
-        const Access ends = first() ? Access{gradients_, block, block, AccessMode::kAccumulate} : gradients.back();
+        const std::size_t end = first() ? embedding_part() : head_part();
+        const Access ends{parts_[end].accumulator, 0, 0, AccessMode::kAccumulate};
         ready = exchange(Function::kTiedTable, CollectiveKind::kAllReduce, groups_.tied_ends,
                          bytes(table_parameters(scenario_)), 1, {ready}, {ends});
     }
@@ -135,9 +129,9 @@ OpId StageEmitter::reduce_over_shards(OpId ready, const std::vector<Access>& gra
 
 void StageEmitter::optimizer() {
     tag_ = Tag{Phase::kOptimizer, 0, static_cast<std::int32_t>(stage_), -1, -1, -1, -1};
-    const auto blocks = static_cast<std::uint32_t>(gradient_written_.size());
-    std::vector<Access> gradients{{gradients_, 0, blocks - 1, AccessMode::kAccumulate}};
-    if (head_gradients_ != kNoBuffer) gradients.push_back({head_gradients_, 0, 0, AccessMode::kAccumulate});
+    std::vector<Access> gradients;
+    for (const Part& part : parts_)
+        if (part.accumulator != kNoBuffer) gradients.push_back({part.accumulator, 0, 0, AccessMode::kAccumulate});
     list_reductions();
     OpId ready = reduce_over_shards(reduce_over_replicas(last_compute_, gradients), gradients);
 

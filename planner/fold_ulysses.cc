@@ -103,21 +103,21 @@ Value StageEmitter::exchanged_backward_layer(std::size_t i, Row& row, const Valu
     const OpId output_rows = all_to_all(Function::kAttention, query, {last_compute_},
                                         {read(saved.unit), write(t.exchange, kOutputRows, kOutputRows)});
     beside_compute();
-    const OpId mlp =
-        compute(Function::kMlp, kernels.mlp_data, gradient.made_by,
-                join(join(reads, {gradient_access(row), write(t.workspace), write(t.stream, 1, 1)}), gradient.reads));
+    const OpId mlp = compute(
+        Function::kMlp, kernels.mlp_data, gradient.made_by,
+        join(join(reads, {gradient_access(row.part), write(t.workspace), write(t.stream, 1, 1)}), gradient.reads));
     const OpId norm2 =
         compute(Function::kNorm2, kernels.norm2, {mlp},
-                join(join(reads, {read(t.stream, 1, 1), gradient_access(row), write(t.stream)}), gradient.reads));
+                join(join(reads, {read(t.stream, 1, 1), gradient_access(row.part), write(t.stream)}), gradient.reads));
     const OpId projection = compute(Function::kProjection, kernels.projection, {norm2},
                                     {read(weights_), read(t.stream), write(t.exchange, kSentQuery, kSentQuery)});
     const OpId arrived =
         all_to_all(Function::kProjection, query, {projection},
                    {read(t.exchange, kSentQuery, kSentQuery), write(t.exchange, kReceivedQuery, kReceivedQuery)});
     compute(Function::kMlpWeight, kernels.mlp_weight, {},
-            {read(t.workspace), read(saved.norms()), gradient_access(row)});
+            {read(t.workspace), read(saved.norms()), gradient_access(row.part)});
     compute(Function::kProjectionWeight, kernels.projection_weight, {output_rows},
-            {read(t.exchange, kOutputRows, kOutputRows), read(t.stream), gradient_access(row)});
+            {read(t.exchange, kOutputRows, kOutputRows), read(t.stream), gradient_access(row.part)});
     std::vector<OpId> after{arrived};
     after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
     const OpId attention = row.attention =
@@ -130,10 +130,10 @@ Value StageEmitter::exchanged_backward_layer(std::size_t i, Row& row, const Valu
                    {read(t.exchange, kSentQuery, kSentKv), write(t.exchange, kReceivedQuery, kReceivedKv)});
     const OpId qkv = compute(Function::kQkv, kernels.qkv, {back},
                              {read(weights_), read(saved.norms()), read(t.exchange, kReceivedQuery, kReceivedKv),
-                              gradient_access(row), write(t.stream, 1, 1)});
+                              gradient_access(row.part), write(t.stream, 1, 1)});
     const Access result = output.value_or(write(t.stream));
     const OpId norm1 = compute(Function::kNorm1, kernels.norm1, {qkv},
-                               join(reads, {read(t.stream, 1, 1), gradient_access(row), read(t.stream), result}));
+                               join(reads, {read(t.stream, 1, 1), gradient_access(row.part), read(t.stream), result}));
     return {{norm1}, {read(result.buffer, result.first_block, result.last_block)}};
 }
 
@@ -161,13 +161,14 @@ Value StageEmitter::exchanged_backward_stage(std::size_t i, Row& row, const Valu
     const OpId data_op =
         compute(Function::kNone, std::move(data), {arrived},
                 join(join(reads, attention_gradients(i, row, block)),
-                     {gradient_access(row), write(t.workspace), read(t.exchange, kReceivedQuery, kReceivedQuery),
+                     {gradient_access(row.part), write(t.workspace), read(t.exchange, kReceivedQuery, kReceivedQuery),
                       write(t.exchange, kSentQuery, kSentKv)}));
     const Access result = output.value_or(write(t.stream));
     const OpId back =
         all_to_all(Function::kNone, query + kv, {data_op}, {read(t.exchange, kSentQuery, kSentKv), result}, row.layers);
     compute(Function::kNone, std::move(weight), {output_rows},
-            {read(t.workspace), read(t.exchange, kOutputRows, kOutputRows), read(saved.norms()), gradient_access(row)});
+            {read(t.workspace), read(t.exchange, kOutputRows, kOutputRows), read(saved.norms()),
+             gradient_access(row.part)});
     return {{back}, {read(result.buffer, result.first_block, result.last_block)}};
 }
 

@@ -45,7 +45,7 @@ StageEmitter::StageEmitter(const Scenario& scenario, const std::vector<Subsequen
         Row row;
         row.layer = by_layer ? static_cast<std::int32_t>(plan_.first_layer + l) : -1;
         row.layers = by_layer ? 1 : layers;
-        row.first_block = l, row.part = l;
+        row.part = l;
         row.streams_kv = by_layer && layers > 1 && static_cast<std::int64_t>(l) < plan_.kv_offloaded;
         rows_.push_back(row);
     }
@@ -65,24 +65,20 @@ void StageEmitter::add_parameters() {
         return held_parameters(s, stage, layer.total()) * plan_.layers + held_parameters(s, stage, embedding.total()) +
                held_parameters(s, stage, head.total());
     };
-    const auto gradient = [&](const Parameters& p) {
-        return gradient_bytes(s, held_parameters(s, ZeroStage::kGradients, p.total()));
-    };
-    std::vector<Bytes> blocks(static_cast<std::size_t>(plan_.layers), gradient(layer));
-    if (first()) blocks.push_back(gradient(embedding));
-    Bytes gradients{};
-    for (const Bytes block : blocks) gradients += block;
-    gradient_written_.assign(blocks.size(), 0);
     stepped_ = held(ZeroStage::kOptimizer);
     weights_ = own_weights_ = add_buffer(BufferKind::kWeights, weight_bytes(s, held(ZeroStage::kParameters)), true);
     optimizer_ = add_buffer(BufferKind::kOptimizer, optimizer_bytes(s, stepped_), true);
-    gradients_ = add_buffer(BufferKind::kGrads, gradients, false, std::move(blocks));
-    if (last()) head_gradients_ = add_buffer(BufferKind::kGrads, gradient(head));
 
-    for (const Row& row : rows_) parts_.push_back({layer.total(), layer.total(), row.layers, kNoBuffer});
-    parts_.push_back({embedding.total(), embedding.total(), 1, kNoBuffer});
-    const std::int64_t shared_table = s.model.tied_embeddings && s.policy.pp == 1 ? table_parameters(s) : 0;
-    parts_.push_back({head.total() + shared_table, head.total(), 1, kNoBuffer});
+    const auto add_part = [&](const Parameters& p, std::uint32_t calls) {
+        Part& part = parts_.emplace_back();
+        part.weights = part.gradients = p.total(), part.calls = calls;
+        const Bytes bytes = gradient_bytes(s, held_parameters(s, ZeroStage::kGradients, p.total())) * calls;
+        if (bytes.value > 0) part.accumulator = add_buffer(BufferKind::kGrads, bytes);
+    };
+    for (const Row& row : rows_) add_part(layer, row.layers);
+    add_part(embedding, 1);
+    add_part(head, 1);
+    if (s.model.tied_embeddings && s.policy.pp == 1) parts_.back().weights += table_parameters(s);
 }
 
 BufferId StageEmitter::add_buffer(BufferKind kind, Bytes bytes, bool persistent, std::vector<Bytes> blocks) {
@@ -168,14 +164,8 @@ OpId StageEmitter::send(Rank to, OpId producer, BufferId from, Bytes bytes) {
     return emit(Function::kNone, {LaneKind::kSend, to}, Send{bytes}, {producer}, {{from, 0, 0, AccessMode::kRead}});
 }
 
-// The blocks of a row's gradients: written by the first op that touches them, accumulated into afterwards.
-Access StageEmitter::gradient_access(const Row& row) {
-    if (reduces_at_once()) return transient_gradient(row.part);
-    const std::uint32_t last_block = row.first_block + row.layers - 1;
-    char& written = gradient_written_[row.first_block];
-    const AccessMode mode = written ? AccessMode::kAccumulate : AccessMode::kWrite;
-    written = 1;
-    return {gradients_, row.first_block, last_block, mode};
+Access StageEmitter::gradient_access(std::size_t part) {
+    return reduces_at_once() ? transient_gradient(part) : accumulator(part);
 }
 
 std::vector<Access> StageEmitter::Saved::all(AccessMode mode) const {
@@ -188,7 +178,7 @@ std::vector<Access> StageEmitter::Saved::all(AccessMode mode) const {
 std::uint32_t StageEmitter::recomputed_layers(const Row& row, std::size_t i) const {
     if (plan_.recomputed.empty()) return 0;
     const auto of_slot = static_cast<std::uint32_t>(plan_.recomputed[slot(i, row)]);
-    return row.layer < 0 || layer_major() ? of_slot : (row.first_block < of_slot ? 1U : 0U);
+    return row.layer < 0 || layer_major() ? of_slot : (row.part < of_slot ? 1U : 0U);
 }
 
 Unit& StageEmitter::unit_at(std::size_t i, const Row& row) {
@@ -203,19 +193,6 @@ StageEmitter::Saved StageEmitter::saved(std::size_t i, const Row& row, Phase pha
     Unit& unit = unit_at(i, row);
     (phase == Phase::kForward ? unit.dropped : unit.remade) = saved.cheap;
     return saved;
-}
-
-Access StageEmitter::head_gradient_access() {
-    if (reduces_at_once()) return transient_gradient(head_part());
-    const AccessMode mode = std::exchange(head_gradient_written_, true) ? AccessMode::kAccumulate : AccessMode::kWrite;
-    return {head_gradients_, 0, 0, mode};
-}
-
-StageEmitter::Row StageEmitter::embedding_row() const {
-    Row row;
-    row.first_block = static_cast<std::uint32_t>(gradient_written_.size() - 1);
-    row.part = embedding_part();
-    return row;
 }
 
 void StageEmitter::begin_sequence(std::int32_t sequence) {

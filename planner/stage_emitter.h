@@ -48,12 +48,11 @@ public:
 private:
     // Rows are what units are made per: a layer, or with stage granularity all layers of the stage at once.
     struct Row {
-        std::int32_t layer = -1;        // global index, -1 for a whole stage
-        std::uint32_t layers = 1;       // how many it stands for
-        std::uint32_t first_block = 0;  // of the gradient buffer
-        std::size_t part = 0;           // of parts_
-        BufferId kv{}, dkv{};           // of the sequence at hand
-        OpId attention{};               // the last one
+        std::int32_t layer = -1;   // global index, -1 for a whole stage
+        std::uint32_t layers = 1;  // how many it stands for
+        std::size_t part = 0;      // of parts_, and which row it is
+        BufferId kv{}, dkv{};      // of the sequence at hand
+        OpId attention{};          // the last one
         // -- where K and V are on the host between their uses (fold_kv.cc)
         struct Fetched {
             BufferId kv = kNoBuffer, dkv = kNoBuffer;
@@ -75,11 +74,15 @@ private:
         BufferId norms() const { return recomputed > 0 ? cheap : unit; }  // where the norms' outputs and the query are
         std::vector<Access> all(AccessMode) const;
     };
-    // Parameters that replicas gather (ZeRO 3) and whose gradients they reduce (ZeRO 2) at once: those of a row, of the
-    // embedding, of the head. A row of several layers is `calls` times one layer, through a buffer of one layer.
+    // Parameters whose gradients have a buffer of their own, that replicas gather (ZeRO 3) and whose gradients they
+    // reduce (ZeRO 2) at once: those of a row, of the embedding, of the head. A row of several layers is `calls` times
+    // one layer, through a buffer of one layer.
     struct Part {
         std::int64_t weights = 0, gradients = 0;  // parameters of one call
         std::uint32_t calls = 1;
+        BufferId accumulator = kNoBuffer;  // lives from the part's first gradient of the step: what backward has freed
+                                           // by then makes room for it
+        bool begun = false;
         BufferId transient = kNoBuffer;  // gradients of the subsequence at hand
     };
     // A reduction that is listed when there is compute to run beside it.
@@ -123,12 +126,11 @@ private:
                     std::uint32_t calls = 1);
     OpId receive(Rank from, BufferId into, Bytes bytes);
     OpId send(Rank to, OpId producer, BufferId from, Bytes bytes);
-    Access gradient_access(const Row&);
+    // The first op of the step that touches a part's gradients writes them, the others accumulate.
+    Access gradient_access(std::size_t part);
     std::uint32_t recomputed_layers(const Row&, std::size_t i) const;
     Saved saved(std::size_t i, const Row&, Phase phase);
     Unit& unit_at(std::size_t i, const Row&);
-    Access head_gradient_access();
-    Row embedding_row() const;  // its gradient block
     std::size_t embedding_part() const { return rows_.size(); }
     std::size_t head_part() const { return rows_.size() + 1; }
     bool first() const { return stage_ == 0; }
@@ -141,7 +143,7 @@ private:
     Scratch scratch(std::size_t i, Phase phase, bool holds_loss);
 
     bool layer_major() const { return scenario_.policy.order == TraversalOrder::kLayerMajor; }
-    std::size_t slot(std::size_t i, const Row& row) const { return slot_of(scenario_, row.first_block, i); }
+    std::size_t slot(std::size_t i, const Row& row) const { return slot_of(scenario_, static_cast<std::int64_t>(row.part), i); }
 
     // -- K and V on the host (fold_kv.cc): do nothing for rows that keep theirs
     BufferId add_blocks(BufferKind, std::vector<Bytes> sizes, Space);
@@ -215,10 +217,7 @@ private:
     // whole step
     BufferId weights_{};      // that ops read: the rank's own, or (ZeRO 3) the part gathered last
     BufferId own_weights_{};  // persistent
-    BufferId optimizer_{}, gradients_{};
-    BufferId head_gradients_ = kNoBuffer;
-    std::vector<char> gradient_written_;  // by block of gradients_
-    bool head_gradient_written_ = false;
+    BufferId optimizer_{};
     std::int64_t parameters_ = 0, replicated_ = 0;
     std::int64_t stepped_ = 0;  // parameters whose optimizer state the rank has
     std::vector<Part> parts_;   // of rows, embedding, head

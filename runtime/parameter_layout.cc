@@ -82,12 +82,14 @@ private:
         start_ = p.offset;
         fill();
         p.elements = out_.elements - p.offset;
+        out_.parts.push_back(p);
         return p;
     }
 
     // Appends a slice and returns its offset in the part.
     std::int64_t add(ParameterSlice slice) {
         slice.offset = out_.elements;
+        slice.part = out_.parts.size();
         out_.elements += slice.held();
         out_.slices.push_back(std::move(slice));
         return out_.slices.back().offset - start_;

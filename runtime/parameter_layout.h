@@ -34,6 +34,7 @@ struct ParameterSlice {
     std::int64_t first_row = 0, held_rows = 1;
     std::int64_t first_column = 0, held_columns = 0;
     std::int64_t offset = 0;  // elements into the rank's weights
+    std::size_t part = 0;     // of the layout's parts
     bool replicated = false;  // every shard holds all of it
     bool decays = false;      // weight decay: matrices, not norms and biases
     Initial initial = Initial::kZero;
@@ -55,7 +56,7 @@ struct HeadOffsets {
     std::int64_t norm = 0, norm_bias = kAbsent;
 };
 
-// A part is what one block of gradients is for: a layer, the embedding, the head.
+// A part is what one buffer of gradients is for: a layer, the embedding, the head.
 struct ParameterPart {
     std::int64_t offset = 0, elements = 0;
 };
@@ -65,6 +66,7 @@ struct ParameterLayout {
     LayerOffsets layer;                  // from the start of a layer's part
     EmbeddingOffsets embedding;          // from the start of the part
     HeadOffsets head;
+    std::vector<ParameterPart> parts;   // all of the rank, as they lie: layers, embedding, head
     std::vector<ParameterPart> layers;  // of the rank
     std::optional<ParameterPart> embedding_part, head_part;
     std::int64_t elements = 0;

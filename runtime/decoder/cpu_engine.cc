@@ -44,17 +44,18 @@ std::vector<SliceView> slice_views(const Schedule& schedule, const RankArenas& a
     const std::span<float> moments =
         expect_one(buffers_of(schedule, arenas, BufferKind::kOptimizer), 2 * layout.elements, "optimizer state");
     const std::vector<std::span<float>> gradients = buffers_of(schedule, arenas, BufferKind::kGrads);
-    std::size_t values = 0;
-    for (const std::span<float> g : gradients) values += g.size();
-    if (gradients.size() != (layout.head_part ? 2U : 1U) || values != static_cast<std::size_t>(layout.elements))
-        throw InputError(fmt::format("this schedule cannot be run: got {} values of gradients on a rank, expected {}",
-                                     values, layout.elements));
+    if (gradients.size() != layout.parts.size())
+        throw InputError(
+            fmt::format("this schedule cannot be run: got gradients of {} parts of a rank's parameters, "
+                        "expected {}",
+                        gradients.size(), layout.parts.size()));
+    for (std::size_t p = 0; p < gradients.size(); ++p)
+        expect_one({gradients[p]}, layout.parts[p].elements, "gradients of a part");
     std::vector<SliceView> views;
     for (const ParameterSlice& slice : layout.slices) {
         const auto at = static_cast<std::size_t>(slice.offset), count = static_cast<std::size_t>(slice.held());
-        const bool head = layout.head_part && slice.offset >= layout.head_part->offset;
-        const std::size_t from = head ? static_cast<std::size_t>(layout.head_part->offset) : 0;
-        views.push_back({slice.offset, weights.subspan(at, count), gradients[head ? 1 : 0].subspan(at - from, count),
+        const auto in_part = static_cast<std::size_t>(slice.offset - layout.parts[slice.part].offset);
+        views.push_back({slice.offset, weights.subspan(at, count), gradients[slice.part].subspan(in_part, count),
                          moments.subspan(at, count),
                          moments.subspan(static_cast<std::size_t>(layout.elements) + at, count)});
     }

@@ -14,20 +14,12 @@ struct Place {
     bool decays = false;
 };
 
-// All gradients but the head's are one buffer, in the order of the weights.
-std::span<float> gradients_at(const RankContext& c, const Operands& o, std::int64_t offset, std::int64_t count) {
-    const bool head = c.layout.head_part && offset >= c.layout.head_part->offset;
-    const std::int64_t from = head ? c.layout.head_part->offset : 0;
-    return o.of_kind(BufferKind::kGrads, head ? 1 : 0)
-        .subspan(static_cast<std::size_t>(offset - from), static_cast<std::size_t>(count));
-}
-
 std::vector<Place> places(const RankContext& c, const Operands& o, bool with_states) {
     std::vector<Place> all;
     for (const ParameterSlice& slice : c.layout.slices) {
         Place p;
         const auto at = static_cast<std::size_t>(slice.offset), count = static_cast<std::size_t>(slice.held());
-        p.gradients = gradients_at(c, o, slice.offset, slice.held());
+        p.gradients = gradients_of(c.layout, o, slice);
         if (with_states) {
             const std::span<float> moments = o.of_kind(BufferKind::kOptimizer);
             const auto elements = static_cast<std::size_t>(c.layout.elements);

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "runtime/decoder/operands.h"
 #include "runtime/decoder/rank_context.h"
 #include "runtime/matrix_view.h"
 
@@ -48,5 +49,12 @@ private:
 };
 
 using LayerParameters = LayerParametersOf<float>;
+
+// The gradients of a parameter, for an op that accesses those of all parts, in the order of the layout.
+inline std::span<float> gradients_of(const ParameterLayout& layout, const Operands& o, const ParameterSlice& slice) {
+    return o.of_kind(BufferKind::kGrads, slice.part)
+        .subspan(static_cast<std::size_t>(slice.offset - layout.parts[slice.part].offset),
+                 static_cast<std::size_t>(slice.held()));
+}
 
 }  // namespace sluice

@@ -108,14 +108,8 @@ BoundOp bind_all_to_all(const RankContext& c, const Op& op, const Operands& o) {
 // Gradients of what every shard holds.
 std::vector<std::span<float>> replicated(const RankContext& c, const Operands& o) {
     std::vector<std::span<float>> pieces;
-    for (const ParameterSlice& slice : c.layout.slices) {
-        if (!slice.replicated) continue;
-        const bool head = c.layout.head_part && slice.offset >= c.layout.head_part->offset;
-        const std::int64_t from = head ? c.layout.head_part->offset : 0;
-        pieces.push_back(
-            o.of_kind(BufferKind::kGrads, head ? 1 : 0)
-                .subspan(static_cast<std::size_t>(slice.offset - from), static_cast<std::size_t>(slice.held())));
-    }
+    for (const ParameterSlice& slice : c.layout.slices)
+        if (slice.replicated) pieces.push_back(gradients_of(c.layout, o, slice));
     return pieces;
 }
 
@@ -123,7 +117,7 @@ std::vector<std::span<float>> reduced_pieces(const RankContext& c, const Op& op,
     if (op.tag.function == Function::kReplicated) return replicated(c, o);
     std::vector<std::span<float>> pieces;
     for (std::size_t k = 0; k < op.accesses.size(); ++k) pieces.push_back(o.of_kind(BufferKind::kGrads, k));
-    // The table comes first in the embedding's block and in the head's.
+    // The table comes first in the embedding's part and in the head's.
     if (op.tag.function == Function::kTiedTable)
         pieces.front() =
             pieces.front().first(static_cast<std::size_t>(std::get<Collective>(op.work).bytes.value) / sizeof(float));
