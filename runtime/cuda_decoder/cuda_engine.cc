@@ -205,9 +205,8 @@ std::span<std::byte> CudaEngine::buffer_of(BufferKind kind, std::size_t k) const
 
 float* CudaEngine::values_of(const ParameterSlice& slice, ParameterState state) const {
     if (state == ParameterState::kGradients) {
-        const bool head = layout_.head_part && slice.offset >= layout_.head_part->offset;
-        return reinterpret_cast<float*>(buffer_of(BufferKind::kGrads, head ? 1 : 0).data()) +
-               (slice.offset - (head ? layout_.head_part->offset : 0));
+        return reinterpret_cast<float*>(buffer_of(BufferKind::kGrads, slice.part).data()) +
+               (slice.offset - layout_.parts[slice.part].offset);
     }
     // Master weights, then the first moments, then the second.
     const std::int64_t part = state == ParameterState::kWeights ? 0 : state == ParameterState::kFirstMoment ? 1 : 2;

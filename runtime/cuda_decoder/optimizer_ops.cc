@@ -9,9 +9,10 @@
 namespace sluice::cuda {
 namespace {
 
-// Neighbouring parameters of one kind, as one range.
+// Neighbouring parameters of one kind and part, as one range.
 struct Range {
-    std::int64_t offset = 0, count = 0;
+    const ParameterSlice* first = nullptr;
+    std::int64_t count = 0;
     bool counts = false;  // in the model's norm: on one rank of those that hold it
     bool decays = false;
 };
@@ -22,20 +23,14 @@ std::vector<Range> ranges(const CudaRank& c) {
     for (const ParameterSlice& slice : c.layout.slices) {
         const bool tied_copy = c.layout.copies_tied_table && slice.offset == head;
         const bool counts = !tied_copy && (!slice.replicated || c.role().shard == 0);
-        const bool goes_on = !all.empty() && all.back().offset + all.back().count == slice.offset &&
-                             all.back().counts == counts && all.back().decays == slice.decays && slice.offset != head;
+        const bool goes_on = !all.empty() && all.back().first->part == slice.part && all.back().counts == counts &&
+                             all.back().decays == slice.decays;
         if (goes_on)
             all.back().count += slice.held();
         else
-            all.push_back({slice.offset, slice.held(), counts, slice.decays});
+            all.push_back({&slice, slice.held(), counts, slice.decays});
     }
     return all;
-}
-
-// All gradients but the head's are one buffer, in the order of the weights.
-float* gradients_at(const CudaRank& c, const OperandsOf<float>& o, std::int64_t offset) {
-    const bool head = c.layout.head_part && offset >= c.layout.head_part->offset;
-    return o.of_kind(BufferKind::kGrads, head ? 1 : 0).data() + (offset - (head ? c.layout.head_part->offset : 0));
 }
 
 double* norm_at(const OperandsOf<float>& o) {
@@ -54,7 +49,7 @@ BoundCudaOp bind_gradient_norm(const CudaRank& c, const Op& op) {
     };
     std::vector<Part> parts;
     for (const Range& range : ranges(c))
-        if (range.counts) parts.push_back({gradients_at(c, o, range.offset), range.count});
+        if (range.counts) parts.push_back({gradients_of(c.layout, o, *range.first).data(), range.count});
     double* const norm = norm_at(o);
     const Scratch scratch = c.scratch;
     return [=](StreamClock& clock) {
@@ -79,9 +74,9 @@ BoundCudaOp bind_adamw(const CudaRank& c, const Op& op) {
     };
     std::vector<Part> parts;
     for (const Range& r : ranges(c)) {
-        float* const master = state.data() + r.offset;
-        parts.push_back({{gradients_at(c, o, r.offset), master, master + elements, master + 2 * elements,
-                          weights + r.offset, r.count},
+        float* const master = state.data() + r.first->offset;
+        parts.push_back({{gradients_of(c.layout, o, *r.first).data(), master, master + elements, master + 2 * elements,
+                          weights + r.first->offset, r.count},
                          r.decays});
     }
     const double* const squares = norm_at(o);
