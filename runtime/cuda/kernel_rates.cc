@@ -3,8 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <cmath>
-#include <random>
 #include <vector>
 
 #include "base/error.h"
@@ -12,61 +10,23 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/elementwise.h"
 #include "runtime/cuda/norm.h"
+#include "runtime/cuda/operand_pool.h"
 #include "runtime/cuda/optimizer.h"
 #include "runtime/cuda/rotary.h"
 #include "runtime/cuda/token_embedding.h"
 #include "runtime/cuda/vocabulary_loss.h"
+#include "runtime/cuda/zipf_tokens.h"
 
 namespace sluice::cuda {
 namespace {
 
-constexpr std::int64_t kPool = std::int64_t{12} << 30;
 constexpr std::int64_t kVocabulary = 32000;
-
-// Operands of one call after the other, round and round in a large pool.
-class Pool {
-public:
-    Pool() : memory_(Bytes{kPool}) {}
-
-    // What the last kernel left is no operand for the next: infinities take other paths.
-    void refill() const { memory_.fill_at_random(); }
-
-    template <class Element>
-    Element* take(std::int64_t count) {
-        const std::int64_t bytes = round_up(Bytes{count * static_cast<std::int64_t>(sizeof(Element))}, 256_B).value;
-        SLUICE_CHECK(bytes <= kPool, "the pool of a measurement holds an operand");
-        if (next_ + bytes > kPool) next_ = 0;
-        auto* const data = reinterpret_cast<Element*>(memory_.data() + next_);
-        next_ += bytes;
-        return data;
-    }
-    Bf16Matrix bf16(std::int64_t rows, std::int64_t columns) { return {take<Bf16>(rows * columns), rows, columns}; }
-    Fp32Matrix fp32(std::int64_t rows, std::int64_t columns) { return {take<float>(rows * columns), rows, columns}; }
-
-private:
-    MeasurementMemory memory_;
-    std::int64_t next_ = 0;
-};
-
-template <class Element>
-class Uploaded {
-public:
-    explicit Uploaded(const std::vector<Element>& values)
-        : memory_(Bytes{static_cast<std::int64_t>(values.size() * sizeof(Element))}) {
-        check(cudaMemcpy(memory_.data(), values.data(), values.size() * sizeof(Element), cudaMemcpyHostToDevice),
-              "cudaMemcpy for a measurement");
-    }
-    Element* data() const { return reinterpret_cast<Element*>(memory_.data()); }
-
-private:
-    MeasurementMemory memory_;
-};
 
 struct Bench {
     Seconds each;
     std::string_view only;
     const std::function<void(const KernelRate&)>& report;
-    Pool pool{};
+    OperandPool pool{12_GiB};
     Uploaded<float> scratch_memory{std::vector<float>(static_cast<std::size_t>(kScratchFloats))};
     Uploaded<float> accumulators{std::vector<float>(1 << 20)};  // gradients of weights and biases, statistics
 
@@ -87,7 +47,7 @@ struct Bench {
 };
 
 void norms(Bench& b, std::int64_t rows, std::int64_t hidden) {
-    Pool& p = b.pool;
+    OperandPool& p = b.pool;
     float* const weight_gradient = b.accumulators.data();
     float* const bias_gradient = weight_gradient + hidden;
     float* const statistics = bias_gradient + hidden;
@@ -114,7 +74,7 @@ void norms(Bench& b, std::int64_t rows, std::int64_t hidden) {
 }
 
 void elementwise(Bench& b, std::int64_t rows, std::int64_t hidden) {
-    Pool& p = b.pool;
+    OperandPool& p = b.pool;
     float* const sums = b.accumulators.data();
     const Bf16* const bias = p.take<Bf16>(hidden);
     b.run("residual_add", rows, hidden, 6,
@@ -128,7 +88,7 @@ void elementwise(Bench& b, std::int64_t rows, std::int64_t hidden) {
 }
 
 void rotations(Bench& b, std::int64_t rows, std::int64_t hidden) {
-    Pool& p = b.pool;
+    OperandPool& p = b.pool;
     const RotaryShape shape{128, 128, 5e5};
     constexpr std::int64_t kKeyColumns = 8 * 128;
     b.run("rotate", rows, hidden, 4,
@@ -147,20 +107,9 @@ void rotations(Bench& b, std::int64_t rows, std::int64_t hidden) {
     });
 }
 
-// As in text: rank r about as often as 1 / r.
-std::vector<TokenId> frequent_and_rare(std::int64_t count) {
-    std::mt19937 random(7);
-    std::vector<TokenId> ids;
-    for (std::int64_t i = 0; i < count; ++i) {
-        const double u = static_cast<double>(random() >> 8) / (1 << 24);
-        ids.push_back(static_cast<TokenId>(std::pow(static_cast<double>(kVocabulary), u)) - 1);
-    }
-    return ids;
-}
-
 void embeddings(Bench& b, std::int64_t rows, std::int64_t hidden) {
-    Pool& p = b.pool;
-    const std::vector<TokenId> ids = frequent_and_rare(rows);
+    OperandPool& p = b.pool;
+    const std::vector<TokenId> ids = zipf_tokens(rows, kVocabulary);
     const VocabularyShard shard{kVocabulary, 0, kVocabulary};
     const SortedTokens sorted = sort_tokens(ids, shard);
     const Uploaded<TokenId> device_ids(ids);
@@ -175,7 +124,7 @@ void embeddings(Bench& b, std::int64_t rows, std::int64_t hidden) {
 }
 
 void activations(Bench& b, std::int64_t rows, std::int64_t ffn) {
-    Pool& p = b.pool;
+    OperandPool& p = b.pool;
     const auto m = [&] { return p.bf16(rows, ffn); };
     b.run("swiglu_forward", rows, ffn, 6, [&] { swiglu_forward(nullptr, m(), m(), m()); });
     b.run("swiglu_backward", rows, ffn, 10, [&] { swiglu_backward(nullptr, m(), m(), m(), m(), m(), {}); });
@@ -192,9 +141,9 @@ void activations(Bench& b, std::int64_t rows, std::int64_t ffn) {
 }
 
 void loss(Bench& b, std::int64_t tokens, std::int64_t vocabulary) {
-    Pool& p = b.pool;
+    OperandPool& p = b.pool;
     const VocabularyShard shard{vocabulary, 0, vocabulary};
-    const Uploaded<TokenId> targets(frequent_and_rare(tokens));
+    const Uploaded<TokenId> targets(zipf_tokens(tokens, kVocabulary));
     const Uploaded<float> log_sum_exp(std::vector<float>(static_cast<std::size_t>(tokens), 11));
     const Uploaded<double> sum(std::vector<double>(1));
     const Uploaded<LossPartial> partials(std::vector<LossPartial>(static_cast<std::size_t>(tokens), {1, 9, 0}));
@@ -208,7 +157,7 @@ void loss(Bench& b, std::int64_t tokens, std::int64_t vocabulary) {
 }
 
 void optimizer(Bench& b) {
-    Pool& p = b.pool;
+    OperandPool& p = b.pool;
     constexpr std::int64_t kParameters = 100'000'000;
     const Uploaded<double> squares(std::vector<double>{1});
     const Uploaded<unsigned long long> count(std::vector<unsigned long long>{0});

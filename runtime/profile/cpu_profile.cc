@@ -10,6 +10,7 @@
 #include "runtime/cpu/vocabulary_loss.h"
 #include "runtime/profile/collective_bench.h"
 #include "runtime/profile/compute_load.h"
+#include "runtime/profile/fill_short_rows.h"
 #include "runtime/profile/kernel_bench.h"
 
 namespace sluice {
@@ -37,24 +38,11 @@ constexpr PointwiseKernel kPointwise[] = {PointwiseKernel::kLayerNorm, Pointwise
                                           PointwiseKernel::kEmbedding, PointwiseKernel::kCrossEntropy,
                                           PointwiseKernel::kAdamw,     PointwiseKernel::kOther};
 
-SampleSpread spread_of(std::vector<double> spreads) {
-    if (spreads.empty()) return {};
-    std::sort(spreads.begin(), spreads.end());
-    return {spreads[spreads.size() / 2], spreads.back(), spreads.size()};
-}
-
 // Parts of the whole, by the time that they take.
 struct Share {
     double begin, end;
 };
 constexpr Share kGemmShare{0, 0.35}, kAttentionShare{0.35, 0.72}, kPointwiseShare{0.72, 0.85};
-
-// As the reader of files does: keys below queries, which no causal call has, get the rates at the fewest keys.
-void fill_short_rows(std::span<AttentionPoint> row) {
-    const auto first = std::find_if(row.begin(), row.end(), [](const auto& p) { return p.forward.value > 0; });
-    for (auto point = row.begin(); point != first; ++point)
-        point->forward = first->forward, point->backward = first->backward;
-}
 
 struct Profiling {
     const ProfileRequest& request;

@@ -19,12 +19,6 @@ struct ProfileRequest {
     std::int64_t ranks = 1;  // that compute at the same time; all but one are played by threads that keep a core busy
 };
 
-// (p90 - p10) / median of the samples of one figure: of the median figure of a group, and of the worst.
-struct SampleSpread {
-    double median = 0, worst = 0;
-    std::size_t figures = 0;
-};
-
 struct CpuProfile {
     Machine machine;
     Calibration calibration;

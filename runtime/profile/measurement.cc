@@ -55,6 +55,19 @@ Measurement measure(const std::function<void()>& call, const MeasureEffort& effo
     return measurement_of(std::move(undisturbed.size() >= effort.fewest ? undisturbed : all));
 }
 
+SampleSpread spread_of(std::vector<double> spreads) {
+    if (spreads.empty()) return {};
+    std::sort(spreads.begin(), spreads.end());
+    return {spreads[spreads.size() / 2], spreads.back(), spreads.size()};
+}
+
+Measurement without(const Measurement& whole, Seconds part) {
+    const Seconds least = whole.median * 0.1;
+    const Seconds less = std::min(part, whole.median - least);
+    const auto left = [&](Seconds time) { return std::max(time - less, least); };
+    return {left(whole.median), left(whole.p10), left(whole.p90)};
+}
+
 Measurement operator+(const Measurement& a, const Measurement& b) {
     return {a.median + b.median, a.p10 + b.p10, a.p90 + b.p90};
 }

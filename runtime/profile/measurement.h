@@ -34,6 +34,16 @@ Measurement measurement_of(std::vector<Seconds> samples);  // of at least one
 // others are left.
 Measurement measure(const std::function<void()>& call, const MeasureEffort& effort);
 
+// (p90 - p10) / median of the samples of one figure: of the median figure of a group, and of the worst.
+struct SampleSpread {
+    double median = 0, worst = 0;
+    std::size_t figures = 0;
+};
+SampleSpread spread_of(std::vector<double> spreads);
+
+// What is left of `whole` without a part of it that was measured by itself: at least a tenth of the whole.
+Measurement without(const Measurement& whole, Seconds part);
+
 // Sums what has been measured: parts that follow one another.
 Measurement operator+(const Measurement& a, const Measurement& b);
 Measurement operator*(const Measurement& a, double factor);

@@ -1,0 +1,146 @@
+#include "runtime/cuda_profile/gpu_profile.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+#include "base/format_units.h"
+#include "runtime/cuda_decoder/cuda_engine.h"
+#include "runtime/cuda_profile/attention_bench.h"
+#include "runtime/cuda_profile/memory_bound_bench.h"
+#include "runtime/cuda_profile/product_bench.h"
+#include "runtime/cuda_profile/transfer_bench.h"
+
+namespace sluice::cuda {
+namespace {
+
+// What an engine keeps on the device beside its arena and the workspace of products: scratch of reductions and of the
+// loss, the tokens of a step.
+constexpr Bytes kEngineMemory = Bytes{4 * kScratchFloats} + 16_MiB;
+
+// Parts of the whole, by the time that they take.
+struct Share {
+    double begin, end;
+};
+constexpr Share kCopyShare{0, 0.06}, kPlanShare{0.06, 0.16}, kAttentionShare{0.16, 0.28}, kProductShare{0.28, 0.88},
+    kMemoryShare{0.88, 1};
+
+// "580.95.05, CUDA 13.0"; the second alone where the system does not tell the first.
+std::string driver_version(const std::string& cuda) {
+    std::ifstream in("/proc/driver/nvidia/version");  // NVRM version: NVIDIA UNIX Open Kernel Module  580.95.05  ...
+    std::string word;
+    while (in >> word) {
+        const bool digits = word.find_first_not_of("0123456789.") == std::string::npos;
+        if (digits && word.find('.') != std::string::npos) return fmt::format("{}, CUDA {}", word, cuda);
+        if (word == "GCC") break;
+    }
+    return "CUDA " + cuda;
+}
+
+class Profiling {
+public:
+    Profiling(bool quick, const ProfileProgress& progress)
+        : quick_(quick), each_(quick ? Seconds{0.02} : Seconds{0.15}), progress_(progress) {
+        const GpuDescription gpu = describe_gpu();
+        out_.machine = {gpu.name,  driver_version(gpu.driver), gpu.runtime,         gpu.cublas,    gpu.cudnn,
+                        gpu.memory, {},                        gpu.multiprocessors, this_machine()};
+        const DeviceMemoryState state = device_memory_state();
+        if (state.free < kProfileMemory)
+            throw EnvironmentError(fmt::format("GPU memory is short: measuring needs {}, got {} free of {}",
+                                               format(kProfileMemory), format(state.free), format(state.total)));
+    }
+
+    GpuFigures measure() {
+        stage("copies", [&] { transfers(); });
+        stage("attention", [&] { attention(); });
+        stage("matrix products", [&] { products(); });
+        stage("passes over memory", [&] { memory_bound(); });
+        const DeviceMemoryState state = device_memory_state();
+        out_.machine.reserved = state.total - state.free + kEngineMemory;
+        progress_("done", 1);
+        return std::move(out_);
+    }
+
+private:
+    void show(std::string_view what, Share share, std::size_t done, std::size_t of) {
+        doing_ = fmt::format("{}, {} of {}", what, done + 1, of);
+        progress_(what, share.begin + (share.end - share.begin) * static_cast<double>(done) / static_cast<double>(of));
+    }
+
+    // Says what was being measured when something failed.
+    void stage(const char* name, const std::function<void()>& run) {
+        doing_ = name;
+        try {
+            run();
+        } catch (const EnvironmentError& error) {
+            throw EnvironmentError(fmt::format("while measuring {}: {}", doing_, error.what()));
+        } catch (const InputError& error) {  // a library that has no engine for a shape
+            throw EnvironmentError(fmt::format("while measuring {}: {}", doing_, error.what()));
+        }
+    }
+
+    void transfers() {
+        show("copies", kCopyShare, 0, 3);
+        TransferBench bench(timer_, out_.machine.host.memory, quick_);
+        out_.copies = bench.copies();
+        show("copies beside compute", kCopyShare, 1, 3);
+        out_.interference = bench.interference(gemms_);
+        show("events between kernels", kCopyShare, 2, 3);
+        out_.kernel_gap = event_gap(timer_);
+    }
+
+    void attention() {
+        const std::vector<Attention> main = profiled_attention(quick_), others = other_attention(quick_);
+        std::vector<Attention> all = main;
+        all.insert(all.end(), others.begin(), others.end());
+        AttentionBench bench(plans_, timer_, each_ * (2.0 / 3), all,
+                             [&](std::size_t built) { show("plans of attention", kPlanShare, built, all.size()); });
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            show("attention", kAttentionShare, i, all.size());
+            (i < main.size() ? out_.attention : out_.other_attention).push_back(bench.time(all[i]));
+        }
+    }
+
+    void products() {
+        const std::vector<LayerProducts> main = profiled_products(quick_), others = other_products(quick_);
+        std::vector<LayerProducts> all = main;
+        all.insert(all.end(), others.begin(), others.end());
+        ProductBench bench(gemms_, timer_, each_, all);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            show("matrix products", kProductShare, i, all.size());
+            (i < main.size() ? out_.products : out_.other_products).push_back(bench.time(all[i]));
+        }
+    }
+
+    void memory_bound() {
+        const std::vector<MemoryBoundCall> main = profiled_memory_bound(quick_), others = other_memory_bound(quick_);
+        MemoryBoundBench bench(timer_, each_ / 3);
+        const std::size_t all = main.size() + others.size();
+        for (std::size_t i = 0; i < all; ++i) {
+            show("passes over memory", kMemoryShare, i, all);
+            if (i < main.size())
+                out_.pointwise.push_back(bench.time(main[i]));
+            else
+                out_.other_pointwise.push_back(bench.time(others[i - main.size()]));
+        }
+    }
+
+    const bool quick_;
+    const Seconds each_;  // for one figure
+    const ProfileProgress& progress_;
+    GpuFigures out_;
+    std::string doing_;
+    // From here on they hold device memory; kept to the end, as a run does.
+    GpuTimer timer_;
+    Gemms gemms_;
+    AttentionPlans plans_;
+};
+
+}  // namespace
+
+GpuFigures profile_gpu(bool quick, const ProfileProgress& progress) { return Profiling(quick, progress).measure(); }
+
+}  // namespace sluice::cuda

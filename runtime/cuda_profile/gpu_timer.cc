@@ -1,0 +1,61 @@
+#include "runtime/cuda_profile/gpu_timer.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/disturbance.h"
+
+namespace sluice::cuda {
+namespace {
+
+constexpr std::size_t kSamples = 5;
+constexpr Seconds kShort{30e-6};       // the host may need as long to put a call on its stream
+constexpr std::size_t kShortCalls = 60;  // of a sample: all samples together fit into the queue of a stream
+constexpr Seconds kHold{15e-3};
+
+}  // namespace
+
+GpuTimer::GpuTimer() : mark_(Bytes{sizeof(std::uint64_t)}, "mark of a timer"), stopwatch_(nullptr) {}
+
+void GpuTimer::hold(Stream stream, Seconds time) {
+    mark_time(stream, mark_.as<std::uint64_t>());
+    hold_until(stream, mark_.as<std::uint64_t>(), static_cast<std::uint64_t>(time.value * 1e9));
+}
+
+Measurement GpuTimer::time_queued(Stream stream, std::size_t samples, std::size_t calls,
+                                  const std::function<void()>& call) {
+    const Events events(samples + 1);
+    record(events[0], stream);
+    for (std::size_t s = 0; s < samples; ++s) {
+        for (std::size_t i = 0; i < calls; ++i) call();
+        record(events[s + 1], stream);
+    }
+    check(cudaStreamSynchronize(stream), "work that was timed");
+    std::vector<Seconds> times;
+    for (std::size_t s = 0; s < samples; ++s) {
+        const auto passed = static_cast<double>(nanoseconds_between(events[s], events[s + 1]));
+        times.push_back(Seconds{std::max(1.0, passed) * 1e-9 / static_cast<double>(calls)});
+    }
+    return measurement_of(std::move(times));
+}
+
+Measurement GpuTimer::time(const std::function<void()>& call, Seconds at_least) {
+    call();
+    stopwatch_.start();
+    call();
+    const Seconds one = std::max(stopwatch_.stop(), Seconds{1e-6});
+    if (one > at_least) return measurement_of({one});
+    const double wanted = at_least / (one * static_cast<double>(kSamples));
+    auto calls = static_cast<std::size_t>(std::max(1.0, std::ceil(wanted)));
+    if (one < kShort) {
+        calls = std::min(calls, kShortCalls);
+        hold(nullptr, kHold);
+    }
+    return time_queued(nullptr, kSamples, calls, call);
+}
+
+}  // namespace sluice::cuda

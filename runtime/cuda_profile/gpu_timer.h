@@ -1,0 +1,37 @@
+// How long a call takes on the device, from several samples.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "base/units.h"
+#include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/stream_events.h"
+#include "runtime/cuda/stream_stopwatch.h"
+#include "runtime/profile/measurement.h"
+
+namespace sluice::cuda {
+
+class GpuTimer {
+public:
+    GpuTimer();
+
+    // Of a call that puts its work on the default stream, again and again for about `at_least` without a pause, in
+    // five samples: long enough for the limit of power to show. A call that takes longer than that is timed once, after
+    // one that warms up. Very short calls are all put on the stream before the first begins, so that the host's time to
+    // do so does not count.
+    Measurement time(const std::function<void()>& call, Seconds at_least);
+
+    // The same as `time` for calls on any stream that are all put there beforehand: `samples` times `calls` of them,
+    // with an event between samples. Waits.
+    Measurement time_queued(Stream, std::size_t samples, std::size_t calls, const std::function<void()>& call);
+
+    // Nothing that is put on the stream from now on begins within this time.
+    void hold(Stream, Seconds);
+
+private:
+    DeviceMemory mark_;
+    StreamStopwatch stopwatch_;
+};
+
+}  // namespace sluice::cuda
