@@ -7,8 +7,12 @@
 #include "base/error.h"
 #include "base/nearest_name.h"
 #include "runtime/profile/kernel_bench.h"
+#ifdef SLUICE_HAS_CUDA
+#include "runtime/cuda_profile/gpu_profile.h"
+#endif
 #include "scenarios/write_calibration.h"
 #include "scenarios/write_cluster.h"
+#include "tools/sluice/gpu_profile_report.h"
 #include "tools/sluice/output.h"
 #include "tools/sluice/parse_arguments.h"
 #include "tools/sluice/profile_report.h"
@@ -24,12 +28,20 @@ std::string today() {
                        static_cast<unsigned>(day.day()));
 }
 
-void refuse_other_devices(const std::string& device) {
-    if (device == "cpu") return;
-    throw InputError(fmt::format("sluice profile: --device: got '{}', expected cpu; {}", device,
-                                 device == "cuda" || device == "gpu" ? "GPUs are not measured yet, their calibrations "
-                                                                       "are written by hand"
-                                                                     : "see sluice profile --help"));
+enum class ProfiledDevice { kCpu, kCuda };
+
+ProfiledDevice parse_profiled_device(const std::string& word) {
+    if (word == "cpu") return ProfiledDevice::kCpu;
+    if (word != "cuda")
+        throw InputError(fmt::format(
+            "sluice profile: --device: got '{}', expected cpu or cuda; see sluice profile --help", word));
+#ifndef SLUICE_HAS_CUDA
+    throw InputError(
+        "sluice profile: --device: got 'cuda', expected cpu: this build has no CUDA backend (cmake --preset cuda makes "
+        "one)");
+#else
+    return ProfiledDevice::kCuda;
+#endif
 }
 
 // A name that scenario files may use: that of the file, or one for a file that is not written.
@@ -51,55 +63,101 @@ std::string name_of(const std::string& path) {
     return stem;
 }
 
-ProfileReport profile(const ProfileRequest& request) {
-    ProfileReport report{request, {}, {}, today(), SLUICE_VERSION, {}, {}, 0};
-    const auto begin = std::chrono::steady_clock::now();
-    ProgressLine line;
-    report.profile =
-        profile_cpu(request, [&](std::string_view what, double fraction) { line.show(what, 0.9 * fraction); });
-    line.show("other shapes", 0.9);
-    KernelBench bench{request.quick ? MeasureEffort{Seconds{3e-4}, Seconds{2e-3}, 3, Seconds{0.05}} : MeasureEffort{}};
-    report.check = check_profile(bench, report.profile.calibration, request.quick);
-    report.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return report;
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
+
+struct ProfileFiles {
+    std::string calibration, cluster;  // "": not written
+};
+
+// Measures, writes the files, and returns what is to be printed.
+std::string profile_of_cpu(const ProfileRequest& request, const std::string& cluster_name, const ProfileFiles& files,
+                           bool json) {
+    ProfileReport report{request, {}, {}, today(), SLUICE_VERSION, files.calibration, files.cluster, 0};
+    const auto begin = std::chrono::steady_clock::now();
+    {
+        ProgressLine line;
+        report.profile =
+            profile_cpu(request, [&](std::string_view what, double fraction) { line.show(what, 0.9 * fraction); });
+        line.show("other shapes", 0.9);
+        KernelBench bench{request.quick ? MeasureEffort{Seconds{3e-4}, Seconds{2e-3}, 3, Seconds{0.05}}
+                                        : MeasureEffort{}};
+        report.check = check_profile(bench, report.profile.calibration, request.quick);
+    }
+    report.wall_seconds = seconds_since(begin);
+    CpuProfile& found = report.profile;
+    found.cluster.name = cluster_name;
+    if (!files.calibration.empty())
+        write_output(files.calibration,
+                     [&](std::ostream& out) { write_calibration(out, found.calibration, calibration_origin(report)); });
+    if (!files.cluster.empty())
+        write_output(files.cluster,
+                     [&](std::ostream& out) { write_cluster(out, found.cluster, cluster_origin(report)); });
+    return json ? profile_json(report) + "\n" : profile_text(report);
+}
+
+#ifdef SLUICE_HAS_CUDA
+std::string profile_of_gpu(const ProfileRequest& request, const std::string& cluster_name, const ProfileFiles& files,
+                           bool json) {
+    const auto begin = std::chrono::steady_clock::now();
+    GpuFigures figures;
+    {
+        ProgressLine line;
+        figures = cuda::profile_gpu(request.quick,
+                                    [&](std::string_view what, double fraction) { line.show(what, fraction); });
+    }
+    GpuProfileReport report = gpu_profile_report(std::move(figures), request.name, cluster_name);
+    report.quick = request.quick, report.date = today(), report.version = SLUICE_VERSION;
+    report.calibration_file = files.calibration, report.cluster_file = files.cluster;
+    report.wall_seconds = seconds_since(begin);
+    if (!files.calibration.empty())
+        write_output(files.calibration, [&](std::ostream& out) {
+            write_calibration(out, report.calibration, gpu_calibration_origin(report));
+        });
+    if (!files.cluster.empty())
+        write_output(files.cluster,
+                     [&](std::ostream& out) { write_cluster(out, report.cluster, gpu_cluster_origin(report)); });
+    return json ? gpu_profile_json(report) + "\n" : gpu_profile_text(report);
+}
+#else
+std::string profile_of_gpu(const ProfileRequest&, const std::string&, const ProfileFiles&, bool) {
+    throw InternalError("this build has no CUDA backend");
+}
+#endif
 
 }  // namespace
 
 int profile_verb(const Arguments& arguments) {
-    std::string device = "cpu", calibration_file, cluster_file;
+    std::string device = "cpu";
+    ProfileFiles files;
     std::size_t ranks = 1;
     bool quick = false, json = false;
     const Usage usage{
         "profile",
-        "Measures this machine as the CPU backend uses it: kernels over a grid of shapes, copies, collectives. Takes "
-        "about two minutes on an idle machine; leave it alone meanwhile.",
+        "Measures this machine as the CPU backend or the CUDA backend uses it: kernels over a grid of shapes, copies, "
+        "collectives of the CPU. Takes about two minutes on an idle machine; leave it alone meanwhile.",
         "",
         nullptr,
-        {{"--device", "NAME", "cpu, the only device so far", &device},
-         {"--out-calibration", "FILE", "write the rates, for calibrations/ of scenarios", &calibration_file},
-         {"--out-cluster", "FILE", "write the machine as a cluster, for clusters/", &cluster_file},
+        {{"--device", "NAME", "cpu (default) or cuda, one GPU, where it is built", &device},
+         {"--out-calibration", "FILE", "write the rates, for calibrations/ of scenarios", &files.calibration},
+         {"--out-cluster", "FILE", "write the machine as a cluster, for clusters/", &files.cluster},
          {"--ranks", "N", "how many ranks compute at the same time (default 1)", nullptr, nullptr, &ranks},
          {"--quick", "", "seconds instead of minutes: coarse tables", nullptr, &quick},
          {"--json", "", "print the summary as JSON", nullptr, &json}},
         "  sluice profile --device cpu --out-calibration calibrations/laptop.yaml --out-cluster clusters/laptop.yaml\n"
-        "  sluice profile --device cpu --quick --json"};
+        "  sluice profile --device cpu --quick --json\n"
+        "  sluice profile --device cuda --out-calibration calibrations/h200.yaml"};
     if (!parse_arguments(usage, arguments)) return 0;
-    refuse_other_devices(device);
-    const ProfileRequest request{name_of(calibration_file), quick, static_cast<std::int64_t>(ranks)};
+    const ProfiledDevice profiled = parse_profiled_device(device);
+    const ProfileRequest request{name_of(files.calibration), quick, static_cast<std::int64_t>(ranks)};
     if (ranks > 64) throw InputError(fmt::format("sluice profile: --ranks: got {}, expected at most 64", ranks));
-    const std::string cluster_name = name_of(cluster_file);
-    ProfileReport report = profile(request);
-    report.profile.cluster.name = cluster_name;
-    report.calibration_file = calibration_file, report.cluster_file = cluster_file;
-    const CpuProfile& found = report.profile;
-    if (!calibration_file.empty())
-        write_output(calibration_file,
-                     [&](std::ostream& out) { write_calibration(out, found.calibration, calibration_origin(report)); });
-    if (!cluster_file.empty())
-        write_output(cluster_file,
-                     [&](std::ostream& out) { write_cluster(out, found.cluster, cluster_origin(report)); });
-    fmt::print("{}{}", json ? profile_json(report) : profile_text(report), json ? "\n" : "");
+    if (profiled == ProfiledDevice::kCuda && ranks > 1)
+        throw InputError(
+            fmt::format("sluice profile: --ranks: got {}, expected 1 with --device cuda: one GPU runs one rank", ranks));
+    const std::string cluster_name = name_of(files.cluster);
+    fmt::print("{}", profiled == ProfiledDevice::kCuda ? profile_of_gpu(request, cluster_name, files, json)
+                                                       : profile_of_cpu(request, cluster_name, files, json));
     return 0;
 }
 
