@@ -34,9 +34,8 @@ std::vector<Attention> profiled_attention(bool quick) {
 
 std::vector<Attention> other_attention(bool quick) {
     if (quick) return {attention(4096, 12288)};
-    return {attention(3072, 3072),   attention(3072, 49152),   attention(6144, 12288),
-            attention(6144, 98304),  attention(12288, 24576),  attention(12288, 98304),
-            attention(24576, 24576), attention(24576, 196608)};
+    return {attention(3072, 3072),   attention(3072, 49152),  attention(6144, 12288),  attention(6144, 98304),
+            attention(12288, 24576), attention(12288, 98304), attention(24576, 24576), attention(24576, 196608)};
 }
 
 AttentionBench::AttentionBench(AttentionPlans& plans, GpuTimer& timer, Seconds at_least,

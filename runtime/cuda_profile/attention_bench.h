@@ -19,8 +19,8 @@ namespace sluice::cuda {
 std::vector<Attention> profiled_attention(bool quick);  // a full grid, keys >= queries
 std::vector<Attention> other_attention(bool quick);     // between its points
 
-// One set of operands for all shapes: random, with K and V in one buffer as the backend has them. Backward includes what
-// the backend does in that call: dK and dV added into fp32 sums, dQ summed and turned back by RoPE.
+// One set of operands for all shapes: random, with K and V in one buffer as the backend has them. Backward includes
+// what the backend does in that call: dK and dV added into fp32 sums, dQ summed and turned back by RoPE.
 class AttentionBench {
 public:
     // Builds the plans of all shapes, some 0.2 s each: `built` is told how many. Throws EnvironmentError where memory

@@ -40,17 +40,24 @@ std::string driver_version(const std::string& cuda) {
     return "CUDA " + cuda;
 }
 
+GpuMachine describe_machine() {
+    const GpuDescription gpu = describe_gpu();
+    return {gpu.name, driver_version(gpu.driver), gpu.runtime,   gpu.cublas, gpu.cudnn, gpu.memory,
+            {},       gpu.multiprocessors,        this_machine()};
+}
+
+void expect_free_memory() {
+    const DeviceMemoryState state = device_memory_state();
+    if (state.free < kProfileMemory)
+        throw EnvironmentError(fmt::format("GPU memory is short: measuring needs {}, got {} free of {}",
+                                           format(kProfileMemory), format(state.free), format(state.total)));
+}
+
 class Profiling {
 public:
-    Profiling(bool quick, const ProfileProgress& progress)
+    Profiling(GpuMachine machine, bool quick, const ProfileProgress& progress)
         : quick_(quick), each_(quick ? Seconds{0.02} : Seconds{0.15}), progress_(progress) {
-        const GpuDescription gpu = describe_gpu();
-        out_.machine = {gpu.name,  driver_version(gpu.driver), gpu.runtime,         gpu.cublas,    gpu.cudnn,
-                        gpu.memory, {},                        gpu.multiprocessors, this_machine()};
-        const DeviceMemoryState state = device_memory_state();
-        if (state.free < kProfileMemory)
-            throw EnvironmentError(fmt::format("GPU memory is short: measuring needs {}, got {} free of {}",
-                                               format(kProfileMemory), format(state.free), format(state.total)));
+        out_.machine = std::move(machine);
     }
 
     GpuFigures measure() {
@@ -141,6 +148,10 @@ private:
 
 }  // namespace
 
-GpuFigures profile_gpu(bool quick, const ProfileProgress& progress) { return Profiling(quick, progress).measure(); }
+GpuFigures profile_gpu(bool quick, const ProfileProgress& progress) {
+    GpuMachine machine = describe_machine();
+    expect_free_memory();
+    return Profiling(std::move(machine), quick, progress).measure();
+}
 
 }  // namespace sluice::cuda

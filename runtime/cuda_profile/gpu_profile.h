@@ -9,8 +9,8 @@ namespace sluice::cuda {
 // Device memory that measuring takes at most.
 inline constexpr Bytes kProfileMemory = 20_GiB;
 
-// About two minutes; `quick` less than half a minute. Throws EnvironmentError without a GPU, without kProfileMemory free
-// on it, or where a library or the driver refuses: then it says what was being measured.
+// About two minutes; `quick` less than half a minute. Throws EnvironmentError without a GPU, without kProfileMemory
+// free on it, or where a library or the driver refuses: then it says what was being measured.
 GpuFigures profile_gpu(bool quick, const ProfileProgress& progress);
 
 }  // namespace sluice::cuda

@@ -13,7 +13,7 @@ namespace sluice::cuda {
 namespace {
 
 constexpr std::size_t kSamples = 5;
-constexpr Seconds kShort{30e-6};       // the host may need as long to put a call on its stream
+constexpr Seconds kShort{30e-6};         // the host may need as long to put a call on its stream
 constexpr std::size_t kShortCalls = 60;  // of a sample: all samples together fit into the queue of a stream
 constexpr Seconds kHold{15e-3};
 

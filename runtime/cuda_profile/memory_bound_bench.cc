@@ -38,8 +38,8 @@ std::vector<Bytes> traffics(PointwiseKernel kernel) {
 
 std::vector<MemoryBoundCall> profiled_memory_bound(bool quick) {
     std::vector<MemoryBoundCall> all;
-    for (const PointwiseKernel kernel : {kLayerNorm, kRmsNorm, kRope, kGelu, kSwiglu, kResidual, kEmbedding,
-                                         kCrossEntropy, kAdamw, kOther}) {
+    for (const PointwiseKernel kernel :
+         {kLayerNorm, kRmsNorm, kRope, kGelu, kSwiglu, kResidual, kEmbedding, kCrossEntropy, kAdamw, kOther}) {
         const std::vector<Bytes> sizes = traffics(kernel);
         for (std::size_t i = quick ? 1 : 0; i < sizes.size(); ++i) all.push_back({kernel, sizes[i]});
     }
@@ -48,9 +48,9 @@ std::vector<MemoryBoundCall> profiled_memory_bound(bool quick) {
 
 std::vector<MemoryBoundCall> other_memory_bound(bool quick) {
     if (quick) return {{kRmsNorm, 300_MiB}, {kSwiglu, 300_MiB}};
-    return {{kLayerNorm, 48_MiB}, {kRmsNorm, 48_MiB},  {kRmsNorm, 400_MiB},  {kRope, 64_MiB},
-            {kGelu, 300_MiB},     {kSwiglu, 60_MiB},   {kSwiglu, 400_MiB},   {kResidual, 300_MiB},
-            {kEmbedding, 60_MiB}, {kAdamw, 2_GiB},  {kCrossEntropy, 1500_MiB}};
+    return {{kLayerNorm, 48_MiB}, {kRmsNorm, 48_MiB}, {kRmsNorm, 400_MiB},      {kRope, 64_MiB},
+            {kGelu, 300_MiB},     {kSwiglu, 60_MiB},  {kSwiglu, 400_MiB},       {kResidual, 300_MiB},
+            {kEmbedding, 60_MiB}, {kAdamw, 2_GiB},    {kCrossEntropy, 1500_MiB}};
 }
 
 MemoryBoundBench::MemoryBoundBench(GpuTimer& timer, Seconds at_least)
@@ -72,8 +72,9 @@ PointwiseFigure MemoryBoundBench::norm(bool centred, Bytes traffic) {
     const auto x = [&] { return pool_.bf16(rows, kHidden); };
     const Measurement alone = timed([&] { residual_add(nullptr, x(), x(), x()); });
     const Measurement forward = timed([&] { residual_norm_forward(nullptr, x(), x(), x(), w, x(), statistics); });
-    const Measurement backward =
-        timed([&] { norm_backward(nullptr, {x(), x(), w, statistics, x()}, x(), gradients, scratch()); });
+    const Measurement backward = timed([&] {
+        norm_backward(nullptr, {x(), x(), w, statistics, x()}, x(), gradients, scratch());
+    });
     return {centred ? kLayerNorm : kRmsNorm, without(forward, alone.median) + backward,
             Bytes{rows * kHidden * 2 * (2 + 4)}, 2};
 }
@@ -166,8 +167,9 @@ PointwiseFigure MemoryBoundBench::adamw(Bytes traffic) {
     states.fill_with_zeros();
     auto* const state = reinterpret_cast<float*>(states.data());
     const Measurement time = timed([&] {
-        cuda::adamw(nullptr, {1e-4F}, 1.0, squares.data(),
-                    {pool_.take<float>(count), state, state + count, state + 2 * count, pool_.take<Bf16>(count), count});
+        cuda::adamw(
+            nullptr, {1e-4F}, 1.0, squares.data(),
+            {pool_.take<float>(count), state, state + count, state + 2 * count, pool_.take<Bf16>(count), count});
     });
     return {kAdamw, time, Bytes{30 * count}, 1};
 }

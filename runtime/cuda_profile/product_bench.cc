@@ -52,8 +52,7 @@ LayerProducts layer_products(std::int64_t tokens, std::int64_t in, const std::ve
     p.shape = {tokens, 0, in};
     for (const std::int64_t out : outs) {
         p.shape.n += out;
-        p.forward.push_back(
-            {kNo, kYes, tokens, out, in, in, in, out, ResultType::kBf16, Store::kOverwrite});
+        p.forward.push_back({kNo, kYes, tokens, out, in, in, in, out, ResultType::kBf16, Store::kOverwrite});
         p.data.push_back({kNo, kNo, tokens, in, out, out, in, in, ResultType::kBf16,
                           p.data.empty() ? Store::kOverwrite : Store::kAdd});
         p.weight.push_back({kYes, kNo, out, in, tokens, out, in, in, ResultType::kFp32, Store::kAdd});
@@ -63,13 +62,11 @@ LayerProducts layer_products(std::int64_t tokens, std::int64_t in, const std::ve
 
 LayerProducts logits_products(std::int64_t tokens, std::int64_t hidden, std::int64_t vocabulary) {
     const std::int64_t gradient_stride = 2 * vocabulary;
-    return {{tokens, vocabulary, hidden},
-            {{kNo, kYes, tokens, vocabulary, hidden, hidden, hidden, vocabulary, ResultType::kFp32,
-              Store::kOverwrite}},
-            {{kNo, kNo, tokens, hidden, vocabulary, gradient_stride, hidden, hidden, ResultType::kBf16,
-              Store::kOverwrite}},
-            {{kYes, kNo, vocabulary, hidden, tokens, gradient_stride, hidden, hidden, ResultType::kFp32,
-              Store::kAdd}}};
+    return {
+        {tokens, vocabulary, hidden},
+        {{kNo, kYes, tokens, vocabulary, hidden, hidden, hidden, vocabulary, ResultType::kFp32, Store::kOverwrite}},
+        {{kNo, kNo, tokens, hidden, vocabulary, gradient_stride, hidden, hidden, ResultType::kBf16, Store::kOverwrite}},
+        {{kYes, kNo, vocabulary, hidden, tokens, gradient_stride, hidden, hidden, ResultType::kFp32, Store::kAdd}}};
 }
 
 std::vector<LayerProducts> profiled_products(bool quick) {

@@ -53,7 +53,8 @@ Measurement TransferBench::alone(Direction direction, Bytes size) {
     return timer_.time_queued(stream, 5, calls, call);
 }
 
-// Both streams begin together and copy as much; the time of each is taken well before the slower one's copies are alone.
+// Both streams begin together and copy as much; the time of each is taken well before the slower one's copies are
+// alone.
 void TransferBench::both(GpuCopyRates& rates) {
     const auto copies = static_cast<std::size_t>(kLargest.value / rates.size.value * 16), timed = copies * 3 / 4;
     std::vector<Seconds> out, in;
@@ -102,8 +103,8 @@ GpuCopies TransferBench::copies() {
 
 GpuInterference TransferBench::interference(Gemms& gemms) {
     constexpr std::int64_t kSide = 8192;
-    const GemmShape shape{Transpose::kNo, Transpose::kYes, kSide,           kSide, kSide, kSide, kSide,
-                          kSide,          ResultType::kBf16, Store::kOverwrite};
+    const GemmShape shape{Transpose::kNo,    Transpose::kYes,  kSide, kSide, kSide, kSide, kSide, kSide,
+                          ResultType::kBf16, Store::kOverwrite};
     MeasurementMemory operands(Bytes{3 * 2 * kSide * kSide}), scratch(gemm_scratch_bytes(shape));
     operands.fill_at_random();
     gemms.prepare(shape, nullptr, {scratch.data(), static_cast<std::size_t>(scratch.size().value)});

@@ -117,8 +117,7 @@ AttentionWorkspace attention_workspace(std::span<const AttentionFigure> figures)
         const double dkv = 4 * static_cast<double>(keys * a.kv_heads * a.head_dim);
         bound.forward = std::max(bound.forward, left(f.forward_workspace, 0) / head_queries);
         bound.backward = std::max(bound.backward, per_query(a.head_dim, true));
-        const double rest =
-            left(f.backward_workspace, dkv + head_queries * per_query(a.head_dim, a.keys > a.queries));
+        const double rest = left(f.backward_workspace, dkv + head_queries * per_query(a.head_dim, a.keys > a.queries));
         if (a.kv_heads < a.heads)
             bound.grouped_backward = std::max(bound.grouped_backward, rest / static_cast<double>(a.heads * keys));
         else
@@ -155,8 +154,7 @@ Cluster gpu_cluster(const GpuFigures& f, const std::string& name) {
     c.gpu.memory = mebibytes(m.memory);
     c.gpu.reserved = round_up(m.reserved, 1_MiB);
     for (const ProductFigure& p : f.products) c.gpu.peak = std::max(c.gpu.peak, flops(p.shape) / p.mean());
-    for (const PointwiseFigure& p : f.pointwise)
-        c.gpu.memory_bandwidth = std::max(c.gpu.memory_bandwidth, p.rate());
+    for (const PointwiseFigure& p : f.pointwise) c.gpu.memory_bandwidth = std::max(c.gpu.memory_bandwidth, p.rate());
     SLUICE_CHECK(!f.copies.rates.empty(), "copies are measured");
     const GpuCopyRates& copies = f.copies.rates.back();
     c.pcie.d2h = c.pcie.switch_d2h = copies.out;

@@ -14,10 +14,10 @@
 namespace sluice {
 
 struct GpuMachine {
-    std::string name;                           // "NVIDIA H200"
+    std::string name;                            // "NVIDIA H200"
     std::string driver, runtime, cublas, cudnn;  // versions
-    Bytes memory{};                             // that a process sees
-    Bytes reserved{};                           // what the context and the libraries hold when all have been used
+    Bytes memory{};                              // that a process sees
+    Bytes reserved{};                            // what the context and the libraries hold when all have been used
     int multiprocessors = 0;
     Machine host;
 };
@@ -75,7 +75,7 @@ struct GpuFigures {
     std::vector<PointwiseFigure> other_pointwise;
     GpuCopies copies;
     GpuInterference interference;
-    Seconds kernel_gap{};  // what an event between two kernels adds
+    Seconds kernel_gap{};            // what an event between two kernels adds
     std::vector<std::string> notes;  // what could not be measured, and why
 };
 

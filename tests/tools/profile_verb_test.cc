@@ -86,10 +86,8 @@ TEST(ProfileVerb, RefusesWhatItCannotDo) {
     const struct {
         std::string arguments, message;
     } cases[] = {
-        {"profile --device cuda",
-         "sluice profile: --device: got 'cuda', expected cpu; GPUs are not measured yet, their calibrations are written "
-         "by hand\n"},
-        {"profile --device tpu", "sluice profile: --device: got 'tpu', expected cpu; see sluice profile --help\n"},
+        {"profile --device tpu",
+         "sluice profile: --device: got 'tpu', expected cpu or cuda; see sluice profile --help\n"},
         {"profile --out-calibration -",
          "sluice profile: '-': expected NAME.yaml with letters, digits, '-', '_' and '.' in NAME, at most 64: scenarios "
          "name the file so\n"},
@@ -105,6 +103,16 @@ TEST(ProfileVerb, RefusesWhatItCannotDo) {
         EXPECT_EQ(got.out, "") << arguments;
         EXPECT_EQ(got.err, message) << arguments;
     }
+    // With a CUDA backend: what it cannot do; without: that there is none.
+    const Finished cuda = run_sluice("profile --device cuda --ranks 2");
+    EXPECT_EQ(cuda.code, 2);
+#ifdef SLUICE_HAS_CUDA
+    EXPECT_EQ(cuda.err, "sluice profile: --ranks: got 2, expected 1 with --device cuda: one GPU runs one rank\n");
+#else
+    EXPECT_EQ(cuda.err,
+              "sluice profile: --device: got 'cuda', expected cpu: this build has no CUDA backend (cmake --preset cuda "
+              "makes one)\n");
+#endif
     EXPECT_EQ(run_sluice("profile --out-cluster no-such-folder/a.yaml").code, 3);
 }
 

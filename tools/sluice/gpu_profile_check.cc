@@ -63,8 +63,7 @@ PointwiseKind kind_of(PointwiseKernel kernel) {
 Calibration of_form(const Calibration& whole, PointwiseKernel kernel) {
     Architecture model;
     model.norm = kernel == PointwiseKernel::kLayerNorm ? Norm::kLayerNorm : Norm::kRmsNorm;
-    model.activation =
-        kernel == PointwiseKernel::kGelu ? ActivationFunction::kGelu : ActivationFunction::kSwiglu;
+    model.activation = kernel == PointwiseKernel::kGelu ? ActivationFunction::kGelu : ActivationFunction::kSwiglu;
     return calibration_of_model(whole, model);
 }
 
@@ -91,9 +90,10 @@ void check_workspace(const AttentionFigure& f, const Calibration& c, std::vector
     const Bytes queries{2 * a.queries * a.heads * a.head_dim}, own{2 * 2 * a.queries * a.kv_heads * a.head_dim};
     const auto expect = [&](const char* pass, Bytes need, Bytes given) {
         if (need > given)
-            found.push_back(fmt::format("{} attention of {} queries and {} keys needs a workspace of {}, the memory "
-                                        "model gives {}",
-                                        pass, a.queries, a.keys, format(need), format(given)));
+            found.push_back(
+                fmt::format("{} attention of {} queries and {} keys needs a workspace of {}, the memory "
+                            "model gives {}",
+                            pass, a.queries, a.keys, format(need), format(given)));
     };
     expect("forward", aligned(f.forward_workspace), forward_workspace(s, sub));
     expect("backward", aligned(queries) + aligned(queries) + aligned(own) + aligned(f.backward_workspace),

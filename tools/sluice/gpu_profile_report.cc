@@ -107,10 +107,8 @@ Json copies_json(const GpuCopies& c) {
                         {"in_bytes_per_second", r.in.value},
                         {"out_beside_in_bytes_per_second", r.out_beside_in.value},
                         {"in_beside_out_bytes_per_second", r.in_beside_out.value}});
-    return {{"rates", rows},
-            {"spread", c.spread},
-            {"start_seconds", c.start.value},
-            {"pin_bytes_per_second", c.pin.value}};
+    return {
+        {"rates", rows}, {"spread", c.spread}, {"start_seconds", c.start.value}, {"pin_bytes_per_second", c.pin.value}};
 }
 
 Json machine_json(const GpuMachine& m) {
@@ -133,7 +131,9 @@ std::string copies_text(const GpuCopyRates& r) {
                        format(r.out_beside_in), format(r.in_beside_out));
 }
 
-std::string figures_text(const SampleSpread& s, const PredictionError& e) { return spread_text(s) + "; " + error_text(e); }
+std::string figures_text(const SampleSpread& s, const PredictionError& e) {
+    return spread_text(s) + "; " + error_text(e);
+}
 
 }  // namespace
 
@@ -217,12 +217,10 @@ std::string gpu_profile_json(const GpuProfileReport& r) {
     json["attention_workspace"] = {{"forward_bytes", r.calibration.attention_forward_workspace},
                                    {"backward_bytes", r.calibration.attention_backward_workspace},
                                    {"grouped_backward_bytes", r.calibration.grouped_backward_workspace}};
-    json["measured"] = {{"products", products_json(f.products)},
-                        {"other_products", products_json(f.other_products)},
-                        {"attention", attention_json(f.attention)},
-                        {"other_attention", attention_json(f.other_attention)},
-                        {"pointwise", pointwise_json(f.pointwise)},
-                        {"other_pointwise", pointwise_json(f.other_pointwise)}};
+    json["measured"] = {
+        {"products", products_json(f.products)},    {"other_products", products_json(f.other_products)},
+        {"attention", attention_json(f.attention)}, {"other_attention", attention_json(f.other_attention)},
+        {"pointwise", pointwise_json(f.pointwise)}, {"other_pointwise", pointwise_json(f.other_pointwise)}};
     json["notes"] = gpu_profile_notes(r);
     json["calibration"] = path(r.calibration_file);
     json["cluster"] = path(r.cluster_file);
@@ -240,15 +238,15 @@ FileOrigin gpu_calibration_origin(const GpuProfileReport& r) {
         "", fmt::format("median of the layers near a size, each the mean of its three products; the {} layers are "
                         "within {:.1f}% (median), {:.1f}% (9 of 10); {}",
                         r.check.gemm_table.shapes, percent(r.check.gemm_table.median_absolute),
-                        percent(r.check.gemm_table.p90_absolute),
-                        figures_text(product_spread(f), r.check.other.gemm))};
+                        percent(r.check.gemm_table.p90_absolute), figures_text(product_spread(f), r.check.other.gemm))};
     origin.blocks["attention"] = {"", "24 heads of 128, 8 KV heads; backward with the sums of dK and dV in fp32; " +
                                           figures_text(attention_spread(f), r.check.other.attention)};
     origin.blocks["pointwise"] = {"", "of kernels without rows below: the sum of residuals"};
     origin.blocks["pointwise_kernels"] = {
-        "", "traffic as schedules count it, forward and backward together; norms without what the sum of residuals in "
-            "the same kernel would take alone; " +
-                figures_text(pointwise_spread(f), r.check.other.pointwise)};
+        "",
+        "traffic as schedules count it, forward and backward together; norms without what the sum of residuals in "
+        "the same kernel would take alone; " +
+            figures_text(pointwise_spread(f), r.check.other.pointwise)};
     origin.blocks["fused"] = {"code", "the call of attention's backward adds into dK and dV itself"};
     origin.blocks["kernel_gap"] = {"", "what an event between two kernels adds; the gap without one is in the rates"};
     origin.blocks["collective_step"] = {"code", "one GPU: none"};
@@ -277,8 +275,9 @@ FileOrigin gpu_cluster_origin(const GpuProfileReport& r) {
     for (const GpuCopyRates& rates : f.copies.rates) sizes += copies_text(rates) + "; ";
     origin.blocks["pcie"] = {"", fmt::format("{}spread {:.1f}%; latency: what copies of 64 KiB take beyond their bytes",
                                              sizes, percent(f.copies.spread))};
-    origin.blocks["host"] = {"", "memory: the machine's; reserved: a sixteenth; bandwidth: all copies of this GPU, which "
-                                 "does not bind it; pin_rate: huge pages touched by all cores, then registered"};
+    origin.blocks["host"] = {"",
+                             "memory: the machine's; reserved: a sixteenth; bandwidth: all copies of this GPU, which "
+                             "does not bind it; pin_rate: huge pages touched by all cores, then registered"};
     return origin;
 }
 

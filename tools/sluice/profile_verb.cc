@@ -33,8 +33,8 @@ enum class ProfiledDevice { kCpu, kCuda };
 ProfiledDevice parse_profiled_device(const std::string& word) {
     if (word == "cpu") return ProfiledDevice::kCpu;
     if (word != "cuda")
-        throw InputError(fmt::format(
-            "sluice profile: --device: got '{}', expected cpu or cuda; see sluice profile --help", word));
+        throw InputError(
+            fmt::format("sluice profile: --device: got '{}', expected cpu or cuda; see sluice profile --help", word));
 #ifndef SLUICE_HAS_CUDA
     throw InputError(
         "sluice profile: --device: got 'cuda', expected cpu: this build has no CUDA backend (cmake --preset cuda makes "
@@ -153,8 +153,8 @@ int profile_verb(const Arguments& arguments) {
     const ProfileRequest request{name_of(files.calibration), quick, static_cast<std::int64_t>(ranks)};
     if (ranks > 64) throw InputError(fmt::format("sluice profile: --ranks: got {}, expected at most 64", ranks));
     if (profiled == ProfiledDevice::kCuda && ranks > 1)
-        throw InputError(
-            fmt::format("sluice profile: --ranks: got {}, expected 1 with --device cuda: one GPU runs one rank", ranks));
+        throw InputError(fmt::format(
+            "sluice profile: --ranks: got {}, expected 1 with --device cuda: one GPU runs one rank", ranks));
     const std::string cluster_name = name_of(files.cluster);
     fmt::print("{}", profiled == ProfiledDevice::kCuda ? profile_of_gpu(request, cluster_name, files, json)
                                                        : profile_of_cpu(request, cluster_name, files, json));

@@ -1,0 +1,154 @@
+// What `sluice profile --device cuda` writes and says, from figures made up here: the strict readers accept the files,
+// and they foretell what the figures said.
+#include "tools/sluice/gpu_profile_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "scenarios/read_calibration.h"
+#include "scenarios/read_cluster.h"
+#include "scenarios/write_calibration.h"
+#include "scenarios/write_cluster.h"
+#include "scenarios/yaml_tree.h"
+#include "schedule/flops.h"
+
+namespace sluice {
+namespace {
+
+Measurement about(Seconds time) { return {time, time * 0.99, time * 1.01}; }
+
+ProductFigure product(std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Measurement time = about(flops(Gemm{m, n, k}) / FlopsPerSecond{600e12});
+    return {{m, n, k}, time, time, time};
+}
+
+AttentionFigure attention(std::int64_t queries, std::int64_t keys) {
+    AttentionFigure f;
+    f.shape = {Pass::kForward, true, queries, keys, 24, 8, 128};
+    f.forward = about(flops(f.shape) / FlopsPerSecond{600e12});
+    f.shape.pass = Pass::kBackward;
+    f.backward = about(flops(f.shape) / FlopsPerSecond{500e12});
+    const std::int64_t part = std::min<std::int64_t>(std::max(queries, keys - queries), 131072);
+    f.forward_workspace = 256_B;
+    const std::int64_t per_query = 4 * 129 + (keys > queries ? 6 * 128 : 0);
+    f.backward_workspace = Bytes{4 * part * 1024 + 24 * queries * per_query + 4 * 24 * part * 128 + 256};
+    return f;
+}
+
+PointwiseFigure pointwise(PointwiseKernel kernel, Bytes traffic) {
+    return {kernel, about(traffic * 2 / BytesPerSecond{3e12}), traffic * 2, 2};
+}
+
+GpuFigures figures() {
+    GpuFigures f;
+    f.machine = {"NVIDIA H200",
+                 "580.95.05, CUDA 13.0",
+                 "13.0",
+                 "cuBLASLt 13.1.0",
+                 "cuDNN 9.19.0",
+                 139_GiB,
+                 2_GiB,
+                 132,
+                 {"a CPU", 16, 125_GiB, "", "GCC 12"}};
+    for (const std::int64_t tokens : {1024, 8192, 32768}) f.products.push_back(product(tokens, 3072, 3072));
+    for (const std::int64_t queries : {2048, 8192})
+        for (const std::int64_t keys : {2048, 8192, 262144})
+            if (keys >= queries) f.attention.push_back(attention(queries, keys));
+    for (const PointwiseKernel kernel :
+         {PointwiseKernel::kRmsNorm, PointwiseKernel::kSwiglu, PointwiseKernel::kResidual})
+        for (const Bytes traffic : {16_MiB, 1_GiB}) f.pointwise.push_back(pointwise(kernel, traffic));
+    f.other_products = {product(6144, 5120, 5120)};
+    f.other_attention = {attention(4096, 98304)};
+    f.other_pointwise = {pointwise(PointwiseKernel::kSwiglu, 100_MiB)};
+    f.copies = {
+        {{64_MiB, BytesPerSecond{55.1e9}, BytesPerSecond{54.9e9}, BytesPerSecond{51e9}, BytesPerSecond{47e9}},
+         {256_MiB, BytesPerSecond{55.2e9}, BytesPerSecond{55e9}, BytesPerSecond{51.6e9}, BytesPerSecond{46.7e9}}},
+        0.004,
+        Seconds{2.4e-6},
+        BytesPerSecond{6.6e9}};
+    f.interference = {0.99, 0.93, 0.92};
+    f.kernel_gap = Seconds{1.3e-6};
+    return f;
+}
+
+GpuProfileReport report() {
+    GpuProfileReport r = gpu_profile_report(figures(), "h200-now", "h200-here");
+    r.date = "2026-11-30", r.version = "0.1.0";
+    return r;
+}
+
+template <class Read>
+auto read_text_with(const std::string& text, Read read) {
+    const YamlNode tree = parse_yaml(text, "written.yaml");
+    return read(YamlField{&tree, "", "written.yaml", tree.place}, "unnamed");
+}
+
+TEST(GpuProfileReport, TheCalibrationIsReadBack) {
+    const GpuProfileReport r = report();
+    std::ostringstream out;
+    write_calibration(out, r.calibration, gpu_calibration_origin(r));
+    const Calibration c = read_text_with(out.str(), read_calibration);
+    EXPECT_EQ(c.name, "h200-now");
+    EXPECT_EQ(c.gemm.size(), 3U);
+    EXPECT_EQ(c.attention.size(), 6U);
+    EXPECT_EQ(c.fused, std::vector{PointwiseKernel::kAccumulate});
+    EXPECT_EQ(c.gemm_workspace, 64_KiB);
+    EXPECT_EQ(c.interference.copy_out, 0.99);
+    EXPECT_EQ(c.interference.copy_in, 0.93);
+    EXPECT_EQ(c.interference.collective, 1);
+    EXPECT_NEAR(c.kernel_gap.value, 1.3e-6, 1e-12);
+    for (const char* word : {"NVIDIA H200", "580.95.05", "cuBLASLt 13.1.0", "cuDNN 9.19.0", "2026-11-30", "spread"})
+        EXPECT_NE(out.str().find(word), std::string::npos) << word;
+}
+
+TEST(GpuProfileReport, TheClusterIsReadBack) {
+    const GpuProfileReport r = report();
+    std::ostringstream out;
+    write_cluster(out, r.cluster, gpu_cluster_origin(r));
+    const Cluster c = read_text_with(out.str(), read_cluster);
+    EXPECT_EQ(c.name, "h200-here");
+    EXPECT_EQ(c.gpu.memory, 139_GiB);
+    EXPECT_EQ(c.gpu.reserved, 2_GiB);
+    EXPECT_NEAR(c.pcie.d2h.value, 55.2e9, 1e6);
+    EXPECT_NEAR(c.pcie.duplex.value, 98.3e9, 1e7);
+    EXPECT_NEAR(c.host.pin_rate.value, 6.6e9, 1e6);
+    EXPECT_EQ(c.gpus(), 1);
+}
+
+// All rates are the same, so other shapes are foretold exactly; and the workspaces are those of the CUDA backend.
+TEST(GpuProfileReport, WhatWasMeasuredIsForetold) {
+    const GpuProfileReport r = report();
+    for (const PredictionError& e :
+         {r.check.other.gemm, r.check.other.attention, r.check.other.pointwise, r.check.gemm_table}) {
+        EXPECT_GT(e.shapes, 0U);
+        EXPECT_LT(e.p90_absolute, 1e-9);
+    }
+    EXPECT_TRUE(r.check.short_workspaces.empty()) << r.check.short_workspaces.front();
+}
+
+TEST(GpuProfileReport, AWorkspaceThatTheTableDoesNotCoverIsSaid) {
+    GpuFigures f = figures();
+    f.other_attention.front().backward_workspace += 1_GiB;
+    const GpuProfileReport r = gpu_profile_report(std::move(f), "a", "b");
+    ASSERT_EQ(gpu_profile_notes(r).size(), 1U);
+    EXPECT_EQ(
+        gpu_profile_notes(r).front().find("backward attention of 4096 queries and 98304 keys needs a workspace of"),
+        0U);
+}
+
+TEST(GpuProfileReport, JsonHasEveryFigure) {
+    const auto json = nlohmann::json::parse(gpu_profile_json(report()));
+    for (const char* key :
+         {"device", "machine", "date", "ranks", "quick", "gemm", "attention", "pointwise", "copies", "interference",
+          "kernel_gap_seconds", "attention_workspace", "measured", "notes", "calibration", "cluster", "wall_seconds"})
+        EXPECT_TRUE(json.contains(key)) << key;
+    EXPECT_EQ(json["measured"]["products"].size(), 3U);
+    EXPECT_EQ(json["measured"]["attention"].size(), 5U);
+    EXPECT_EQ(json["copies"]["rates"][1]["bytes"], (256_MiB).value);
+    EXPECT_NE(gpu_profile_text(report()).find("cuDNN 9.19.0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sluice
