@@ -51,7 +51,7 @@ constexpr const char* kWrong[] = {
     "run scenarios/tiny-cpu.yaml --data README.md --steps -1",
     "run scenarios/tiny-cpu.yaml --data README.md --steps many",
     "run scenarios/tiny-cpu.yaml --data README.md --steps 1.5",
-    "run scenarios/tiny-cpu.yaml --data README.md --steps 1 --device cuda",
+    "run scenarios/tiny-cpu.yaml --data README.md --steps 1 --device tpu",
     "run scenarios/tiny-cpu.yaml --data README.md --steps 1 --resume",
     "run scenarios/tiny-cpu.yaml --data README.md --steps 1 --every 2",
     "run scenarios/tiny-cpu.yaml --data README.md --steps 1 --every 0 --checkpoint x",
