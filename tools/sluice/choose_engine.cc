@@ -51,10 +51,11 @@ DeviceDescription describe_cuda() { throw InternalError("this build has no CUDA 
 
 Device parse_device(std::string_view word) {
     if (word == "cpu") return Device::kCpu;
-    if (word != "cuda") throw InputError(fmt::format("--device: got '{}', expected cpu or cuda", word));
+    if (word != "cuda") throw InputError(fmt::format("sluice run: --device: got '{}', expected cpu or cuda", word));
     if (!kHasCuda)
         throw InputError(
-            "--device: got 'cuda', expected cpu: this build has no CUDA backend (cmake --preset cuda makes one)");
+            "sluice run: --device: got 'cuda', expected cpu: this build has no CUDA backend (cmake --preset cuda makes "
+            "one)");
     return Device::kCuda;
 }
 
