@@ -122,21 +122,31 @@ Bytes bytes_of(const Scenario& scenario, Subsequence sub, Predicate counts) {
 }  // namespace
 
 std::vector<ActivationTensor> activation_inventory(const Scenario& scenario) {
-    return scenario.policy.inventory == Inventory::kPaper ? paper_inventory(scenario) : runtime_inventory(scenario);
+    if (scenario.policy.inventory == Inventory::kPaper) return paper_inventory(scenario);
+    std::vector<ActivationTensor> tensors = runtime_inventory(scenario);
+    if (scenario.policy.inventory == Inventory::kLean)
+        for (ActivationTensor& t : tensors) t.transient = t.cheap && t.recompute_per_token.value == 0;
+    return tensors;
 }
 
 Bytes unit_bytes(const Scenario& scenario, Subsequence sub) {
-    return bytes_of(scenario, sub, [](const ActivationTensor& t) { return t.lifetime == Lifetime::kForwardBackward; });
+    return bytes_of(scenario, sub,
+                    [](const ActivationTensor& t) { return t.lifetime == Lifetime::kForwardBackward && !t.transient; });
 }
 
 Bytes cheap_bytes(const Scenario& scenario, Subsequence sub) {
-    return bytes_of(scenario, sub, [](const ActivationTensor& t) { return t.cheap; });
+    return bytes_of(scenario, sub, [](const ActivationTensor& t) { return t.cheap && !t.transient; });
+}
+
+Bytes transient_bytes(const Scenario& scenario, Subsequence sub) {
+    return bytes_of(scenario, sub, [](const ActivationTensor& t) { return t.transient; });
 }
 
 std::vector<SavedTensor> saved_tensors(const Scenario& scenario, Subsequence sub, UnitPart part) {
     std::vector<SavedTensor> tensors;
     for (const ActivationTensor& t : activation_inventory(scenario)) {
-        if (!t.tensor || (part == UnitPart::kCheap && !t.cheap) || (part == UnitPart::kRest && t.cheap)) continue;
+        if (!t.tensor || t.transient != (part == UnitPart::kTransient)) continue;
+        if ((part == UnitPart::kCheap && !t.cheap) || (part == UnitPart::kRest && t.cheap)) continue;
         const double bytes =
             t.bytes_per_token * static_cast<double>(sub.length.value) / static_cast<double>(scenario.policy.sp);
         tensors.push_back({*t.tensor, Bytes{std::llround(bytes)}});

@@ -30,18 +30,22 @@ struct ActivationTensor {
     // Does the recompute fate drop it after forward and make it again? True for what one or two GEMMs and norms give;
     // attention's results and the residual stream are checkpoints: quadratic, or behind another reduce-scatter.
     bool cheap = false;
+    // `lean`: never saved. Pointwise kernels make it again before a layer's backward, whatever the unit's fate.
+    bool transient = false;
 };
 
-// The table for the scenario's inventory: `runtime` is what our runtime saves, `paper` the figures of SPPO Fig. 9, for
-// comparisons. Attention's recompute cost is per token of an average position, half the sequence.
+// The table for the scenario's inventory: `runtime` is what our runtime saves, `lean` the same without what pointwise
+// kernels give, `paper` the figures of SPPO Fig. 9, for comparisons. Attention's recompute cost is per token of an average position, half the sequence.
 std::vector<ActivationTensor> activation_inventory(const Scenario&);
 
 // Bytes of one layer and one subsequence on one rank, exact for the runtime inventory's integer sizes.
 Bytes unit_bytes(const Scenario&, Subsequence);   // class 1: the unit that is kept or offloaded (A_i of one layer)
 Bytes cheap_bytes(const Scenario&, Subsequence);  // the part of it that the recompute fate drops; 0 for `paper`
+Bytes transient_bytes(const Scenario&, Subsequence);  // beside it, while the layer's forward or backward runs; `lean`
 Bytes kv_bytes(const Scenario&, Subsequence);     // class 0
-// The tensors of a unit in the inventory's order; of its cheap part, or of the rest. Empty for `paper`.
-enum class UnitPart : std::uint8_t { kWhole, kCheap, kRest };
+// The tensors of a unit in the inventory's order; of its cheap part, or of the rest; or what is transient beside it.
+// Empty for `paper`.
+enum class UnitPart : std::uint8_t { kWhole, kCheap, kRest, kTransient };
 std::vector<SavedTensor> saved_tensors(const Scenario&, Subsequence, UnitPart);
 Bytes kv_gradient_bytes(const Scenario&, Subsequence);
 

@@ -116,6 +116,7 @@ LayerRecompute layer_recompute(const Scenario& scenario, Subsequence sub) {
     chains.mlp = first_half_of_mlp(s);
     chains.query = {gemm(s.gemm_tokens, s.queries_width, s.hidden)};
     append_rope(chains.query, scenario, s, s.queries_width);
+    chains.activation = {chains.mlp.back()};
     return chains;
 }
 

@@ -60,9 +60,10 @@ struct LayerBackward {
 // attention's results: norms |all-gather X| mlp, and later |all-gather X| query. The gathers are those of backward
 // itself. Ulysses: norms, query |all-to-all| mlp.
 struct LayerRecompute {
-    KernelChain norms;  // both norms' outputs and statistics: (length / t, hidden) each
-    KernelChain mlp;    // first GEMM and activation
-    KernelChain query;  // query projection, RoPE
+    KernelChain norms;       // both norms' outputs and statistics: (length / t, hidden) each
+    KernelChain mlp;         // first GEMM and activation
+    KernelChain query;       // query projection, RoPE
+    KernelChain activation;  // the second half of `mlp`: all that `lean` runs beside the norms where a unit is kept
 };
 
 // The loss: final norm |all-gather| logits, cross-entropy and their gradients, a chunk of tokens at a time, four

@@ -23,8 +23,9 @@ std::vector<Seconds> compute_times(const Scenario& scenario, const FoldedStep& s
     const bool by_layer = scenario.policy.order == TraversalOrder::kLayerMajor;
     std::vector<Seconds> times(slots(scenario, plan));
     for (const Op& op : step.schedule.ops) {
-        if (index(op.rank) != stage || op.tag.phase != phase || op.tag.sequence != 0 || op.tag.subsequence < 0)
-            continue;
+        // What the step with nothing recomputed makes again (inventory lean) is part of backward.
+        const Phase of = op.tag.phase == Phase::kRecompute ? Phase::kBackward : op.tag.phase;
+        if (index(op.rank) != stage || of != phase || op.tag.sequence != 0 || op.tag.subsequence < 0) continue;
         if (by_layer && op.tag.layer < 0) continue;  // embedding and loss stand between no two slots
         if (const auto* work = std::get_if<Compute>(&op.work))
             times[slot_of(scenario, op.tag.layer - plan.first_layer, static_cast<std::size_t>(op.tag.subsequence))] +=
@@ -59,10 +60,12 @@ PlacementContext::Times times_of(const Scenario& scenario, const std::vector<Sub
     for (std::size_t k = 0; k < times.forward.size(); ++k) {
         const Subsequence sub = subsequences[subsequence_of(scenario, k)];
         const LayerRecompute again = layer_recompute(scenario, sub);
-        Compute work{again.norms};
+        const bool lean = scenario.policy.inventory == Inventory::kLean;  // makes norms and activation in any case
+        Compute work{lean ? KernelChain{} : again.norms};
         for (const KernelChain* chain : {&again.mlp, &again.query})
             work.kernels.insert(work.kernels.end(), chain->begin(), chain->end());
         times.recompute_kernels.push_back(compute_time(work, scenario.calibration));
+        if (lean) times.recompute_kernels.back() -= compute_time(Compute{again.activation}, scenario.calibration);
         times.recompute.push_back(times.recompute_kernels.back());
         if (scenario.policy.sp > 1) times.recompute.back() += recompute_exchange(scenario, sub);
     }

@@ -67,6 +67,13 @@ OpId StageEmitter::recompute(Function function, KernelChain kernels, std::vector
     return op;
 }
 
+OpId StageEmitter::activate_again(std::size_t i, const Row& row, const Saved& saved) {
+    const LayerRecompute again = layer_recompute(scenario_, subsequences_[i]);
+    return recompute(row.layer >= 0 ? Function::kActivation : Function::kNone,
+                     repeated({&again.activation}, row.layers - saved.recomputed), {},
+                     {read(saved.unit), write(saved.transient)});
+}
+
 // `gradient`: of the layer's output, the rank's shard; it is also the residual part of the result. The result goes to
 // `output` where given, else into the stream.
 Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, const Scratch& t,
@@ -84,7 +91,7 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
     // last compute op so far (or none, when this is the first layer of the subsequence).
     const auto gather_input = [&](Function norm, std::vector<OpId> after) -> Value {
         // What is saved whole is there; what was dropped is made and gathered again.
-        if (scenario_.saves_gathered() && saved.recomputed == 0) return {{}, {read(saved.norms())}};
+        if (scenario_.saves_gathered() && !saved.remakes()) return {{}, {read(saved.norms())}};
         return gather_normed(norm, std::move(after), saved, t.comm, 1, bytes);
     };
     std::vector<OpId> block_is_free;
@@ -92,13 +99,17 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
 
     // MLP. What is made again does not wait for the gradient.
     Value dy, x;
-    if (saved.recomputed > 0) {
-        const OpId norms =
-            recompute(Function::kNorms, again.norms, {}, {read(weights_), read(saved.unit), write(saved.cheap)});
-        block_is_free.push_back(norms);
+    if (saved.remakes()) {
+        OpId made =
+            recompute(Function::kNorms, again.norms, {}, {read(weights_), read(saved.unit), write(saved.norms())});
+        // Where the MLP is not made again, its activation is, before the gather, which reads the same buffer.
+        if (saved.recomputed == 0) made = activate_again(i, row, saved);
+        block_is_free.push_back(made);
         x = gather_input(Function::kNorm2, block_is_free);
-        recompute(Function::kMlp, again.mlp, x.made_by,
-                  join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+        if (saved.recomputed > 0)
+            recompute(Function::kMlp, again.mlp, x.made_by,
+                      join(join({read(weights_)}, saved.temporaries(AccessMode::kWrite)),
+                           join({write(t.workspace)}, x.reads)));
         dy = all_gather(Function::kMlp, gradient, t.comm, 0, bytes);
     } else {
         dy = all_gather(Function::kMlp, gradient, t.comm, 0, bytes);
@@ -123,6 +134,9 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
                   join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
     std::vector<OpId> after = dy.made_by;
     after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
+    // Gathered in place, into a buffer that backward is said to read.
+    if (scenario_.saves_gathered() && saved.remakes() && saved.recomputed == 0)
+        after.insert(after.end(), x.made_by.begin(), x.made_by.end());
     const OpId attention = row.attention = compute(
         Function::kAttention, kernels.attention_data, std::move(after),
         join(join(reads, attention_gradients(i, row, block)),
@@ -156,18 +170,22 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
         return all_gather(Function::kNone, gradient, t.comm, 0, bytes, 2 * row.layers);
     };
     const auto gather_input = [&](std::vector<OpId> after) -> Value {
-        if (scenario_.saves_gathered() && saved.recomputed == 0) return {{}, {read(saved.norms())}};
+        if (scenario_.saves_gathered() && !saved.remakes()) return {{}, {read(saved.norms())}};
         return all_gather(Function::kNone, {std::move(after), {read(saved.norms())}}, t.comm, 1, bytes, 2 * row.layers);
     };
     Value dy, x;
-    if (saved.recomputed > 0) {
+    if (saved.remakes()) {
         const LayerRecompute again = layer_recompute(scenario_, sub);
-        KernelChain norms = repeated({&again.norms}, saved.recomputed);
+        KernelChain norms = repeated({&again.norms}, saved.transient != kNoBuffer ? row.layers : saved.recomputed);
         KernelChain rest = repeated({&again.mlp, &again.query}, saved.recomputed);
-        x = gather_input(
-            {recompute(Function::kNone, std::move(norms), {}, {read(weights_), read(saved.unit), write(saved.cheap)})});
-        recompute(Function::kNone, std::move(rest), x.made_by,
-                  join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
+        OpId made =
+            recompute(Function::kNone, std::move(norms), {}, {read(weights_), read(saved.unit), write(saved.norms())});
+        if (saved.transient != kNoBuffer && saved.recomputed < row.layers) made = activate_again(i, row, saved);
+        x = gather_input({made});
+        if (saved.recomputed > 0)
+            recompute(Function::kNone, std::move(rest), x.made_by,
+                      join(join({read(weights_)}, saved.temporaries(AccessMode::kWrite)),
+                           join({write(t.workspace)}, x.reads)));
         dy = gather_gradient();
     } else {
         dy = gather_gradient();

@@ -34,7 +34,7 @@ OpId StageEmitter::exchanged_attention(std::size_t i, Row& row, const Saved& sav
                              {read(weights_), read(saved.norms()), write(t.exchange, kSentQuery, kSentKv)});
     const OpId sent =
         all_to_all(Function::kQkv, query + kv, {qkv},
-                   {read(t.exchange, kSentQuery, kSentKv), write(saved.norms()), write(row.kv, block, block)});
+                   {read(t.exchange, kSentQuery, kSentKv), write(saved.query()), write(row.kv, block, block)});
     beside_compute();
     std::vector<OpId> after{sent};
     after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
@@ -77,16 +77,20 @@ void StageEmitter::remake(std::size_t i, const Row& row, const Saved& saved, con
     const LayerRecompute again = layer_recompute(scenario_, sub);
     const bool by_layer = row.layer >= 0;
     const auto function = [&](Function f) { return by_layer ? f : Function::kNone; };
-    recompute(function(Function::kNorms), repeated({&again.norms}, saved.recomputed), {},
-              {read(weights_), read(saved.unit), write(saved.cheap)});
+    const bool lean = saved.transient != kNoBuffer;
+    recompute(function(Function::kNorms), repeated({&again.norms}, lean ? row.layers : saved.recomputed), {},
+              {read(weights_), read(saved.unit), write(saved.norms())});
+    if (lean && saved.recomputed < row.layers) activate_again(i, row, saved);
+    if (saved.recomputed == 0) return;
     const OpId query = recompute(function(Function::kQuery), repeated({&again.query}, saved.recomputed), {},
-                                 {read(weights_), read(saved.cheap), write(t.exchange, kSentQuery, kSentQuery)});
+                                 {read(weights_), read(saved.norms()), write(t.exchange, kSentQuery, kSentQuery)});
     tag_.phase = Phase::kRecompute;
     const OpId sent = all_to_all(function(Function::kQuery), query_exchange_bytes(scenario_, sub), {query},
                                  {read(t.exchange, kSentQuery, kSentQuery), write(saved.cheap)}, saved.recomputed);
     tag_.phase = Phase::kBackward;
-    recompute(function(Function::kMlp), repeated({&again.mlp}, saved.recomputed), {sent},
-              {read(weights_), read(saved.cheap), write(saved.cheap), write(t.workspace)});
+    recompute(
+        function(Function::kMlp), repeated({&again.mlp}, saved.recomputed), {sent},
+        join(join({read(weights_), read(saved.norms())}, saved.temporaries(AccessMode::kWrite)), {write(t.workspace)}));
 }
 
 // The output once more, and the gradient of it, come in beside compute; those of q, k and v are waited for.
@@ -98,7 +102,7 @@ Value StageEmitter::exchanged_backward_layer(std::size_t i, Row& row, const Valu
     const Bytes query = query_exchange_bytes(scenario_, sub), kv = kv_exchange_bytes(scenario_, sub);
     const Saved saved = this->saved(i, row, Phase::kBackward);
     const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
-    if (saved.recomputed > 0) remake(i, row, saved, t);
+    if (saved.remakes()) remake(i, row, saved, t);
     // Behind all compute so far: the layer above has read its output rows, and forward has made the unit.
     const OpId output_rows = all_to_all(Function::kAttention, query, {last_compute_},
                                         {read(saved.unit), write(t.exchange, kOutputRows, kOutputRows)});
@@ -146,7 +150,7 @@ Value StageEmitter::exchanged_backward_stage(std::size_t i, Row& row, const Valu
     const auto block = static_cast<std::uint32_t>(i);
     const Bytes query = query_exchange_bytes(scenario_, sub), kv = kv_exchange_bytes(scenario_, sub);
     const Saved saved = this->saved(i, row, Phase::kBackward);
-    if (saved.recomputed > 0) remake(i, row, saved, t);
+    if (saved.remakes()) remake(i, row, saved, t);
     const OpId arrived =
         all_to_all(Function::kNone, query, gradient.made_by,
                    join(gradient.reads, {write(t.exchange, kReceivedQuery, kReceivedQuery)}), row.layers);

@@ -39,7 +39,9 @@ std::string too_many_ops(const Scenario& s) {
     const Policy& p = s.policy;
     const auto rows = static_cast<double>(p.granularity == Granularity::kLayer ? s.model.layers : p.pp);
     const bool replicas = p.dp > 1;
-    const double of_row = 22 + (may_recompute(s) ? 3 : 0) + (replicas ? 3 : 0), of_stage = replicas ? 18 : 14;
+    const double of_row =
+                     22 + (may_recompute(s) || s.policy.inventory == Inventory::kLean ? 3 : 0) + (replicas ? 3 : 0),
+                 of_stage = replicas ? 18 : 14;
     const double ops = (of_row * rows + of_stage * static_cast<double>(p.pp)) * static_cast<double>(p.n) *
                        static_cast<double>(s.batch) * static_cast<double>(p.sp);
     if (ops <= kMostOps) return {};

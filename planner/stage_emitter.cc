@@ -168,10 +168,15 @@ Access StageEmitter::gradient_access(std::size_t part) {
     return reduces_at_once() ? transient_gradient(part) : accumulator(part);
 }
 
-std::vector<Access> StageEmitter::Saved::all(AccessMode mode) const {
-    std::vector<Access> accesses{{unit, 0, 0, mode}};
-    if (recomputed > 0) accesses.push_back({cheap, 0, 0, mode});
+std::vector<Access> StageEmitter::Saved::temporaries(AccessMode mode) const {
+    std::vector<Access> accesses;
+    for (const BufferId buffer : {cheap, transient})
+        if (buffer != kNoBuffer) accesses.push_back({buffer, 0, 0, mode});
     return accesses;
+}
+
+std::vector<Access> StageEmitter::Saved::all(AccessMode mode) const {
+    return join({{unit, 0, 0, mode}}, temporaries(mode));
 }
 
 // The lowest layers of a stage: they are made first and needed last, so what they do not keep is free for longest.
@@ -187,7 +192,9 @@ Unit& StageEmitter::unit_at(std::size_t i, const Row& row) {
 }
 
 StageEmitter::Saved StageEmitter::saved(std::size_t i, const Row& row, Phase phase) {
-    Saved saved{row.units[i], kNoBuffer, recomputed_layers(row, i)};
+    Saved saved{row.units[i], kNoBuffer, kNoBuffer, recomputed_layers(row, i)};
+    if (scenario_.policy.inventory == Inventory::kLean)
+        saved.transient = add_activation(transient_bytes(scenario_, subsequences_[i]), i, row, UnitPart::kTransient);
     if (saved.recomputed == 0) return saved;
     saved.cheap = add_activation(cheap_bytes(scenario_, subsequences_[i]), i, row, UnitPart::kCheap);
     Unit& unit = unit_at(i, row);

@@ -66,12 +66,16 @@ private:
         std::vector<OpId> kv_ready;            // what attention waits for
         std::vector<BufferId> units;           // by subsequence
     };
-    // Where a row's saved tensors of one subsequence are: all in `unit`, or the cheap ones in a buffer of their own.
+    // Where a row's saved tensors of one subsequence are: all in `unit`, or the cheap ones in a buffer of their own, and
+    // with inventory lean those that are transient, too. Buffers of their own hold one layer's at a time.
     struct Saved {
         BufferId unit{};
-        BufferId cheap = kNoBuffer;
-        std::uint32_t recomputed = 0;                                     // layers of the row
-        BufferId norms() const { return recomputed > 0 ? cheap : unit; }  // where the norms' outputs and the query are
+        BufferId cheap = kNoBuffer, transient = kNoBuffer;
+        std::uint32_t recomputed = 0;  // layers of the row
+        bool remakes() const { return recomputed > 0 || transient != kNoBuffer; }
+        BufferId query() const { return recomputed > 0 ? cheap : unit; }
+        BufferId norms() const { return transient != kNoBuffer ? transient : query(); }  // and their statistics
+        std::vector<Access> temporaries(AccessMode) const;
         std::vector<Access> all(AccessMode) const;
     };
     // Parameters whose gradients have a buffer of their own, that replicas gather (ZeRO 3) and whose gradients they
@@ -201,6 +205,8 @@ private:
     Value backward_stage(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
     std::vector<Access> attention_gradients(std::size_t i, const Row&, std::uint32_t block) const;
     OpId recompute(Function, KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
+    // What lean makes again besides the norms where layers keep their units: kernels of these layers, from the unit.
+    OpId activate_again(std::size_t i, const Row&, const Saved&);
     void embedding_gradient(std::size_t i, const Value& gradient, const Scratch&);
     void mark_row(std::size_t i, const Row&, Phase phase, OpId first_op, OpId last_op);
     Unit* unit_before(std::size_t i, const Row&);

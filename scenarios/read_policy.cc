@@ -36,7 +36,8 @@ constexpr Choice<TraversalOrder> kOrders[] = {{"subsequence", TraversalOrder::kS
 constexpr Choice<Granularity> kGranularities[] = {{"stage", Granularity::kStage}, {"layer", Granularity::kLayer}};
 constexpr Choice<ZeroStage> kZeroStages[] = {
     {"0", ZeroStage::kNone}, {"1", ZeroStage::kOptimizer}, {"2", ZeroStage::kGradients}, {"3", ZeroStage::kParameters}};
-constexpr Choice<Inventory> kInventories[] = {{"runtime", Inventory::kRuntime}, {"paper", Inventory::kPaper}};
+constexpr Choice<Inventory> kInventories[] = {
+    {"runtime", Inventory::kRuntime}, {"lean", Inventory::kLean}, {"paper", Inventory::kPaper}};
 enum class PlacementName : std::uint8_t { kNone, kFull, kAdaptive, kRecompute, kThreeWay };
 constexpr Choice<PlacementName> kPlacements[] = {{"none", PlacementName::kNone},
                                                  {"full", PlacementName::kFull},
@@ -288,7 +289,7 @@ void expect_recomputable(const YamlField& field, const Policy& policy) {
         std::holds_alternative<RecomputeAll>(policy.placement) || std::holds_alternative<ThreeWay>(policy.placement);
     if (recomputes && policy.inventory == Inventory::kPaper)
         fail(get(field, "placement"),
-             "got a placement that recomputes with inventory paper, expected inventory: runtime");
+             "got a placement that recomputes with inventory paper, expected inventory: runtime or lean");
 }
 
 KvPlacement read_kv(const YamlField& field, const Policy& policy) {

@@ -42,7 +42,7 @@ enum class CausalCount : std::uint8_t {
 // a layer, then the next layer; one stage, granularity layer.
 enum class TraversalOrder : std::uint8_t { kSubsequenceMajor, kLayerMajor };
 enum class Granularity : std::uint8_t { kStage, kLayer };
-enum class Inventory : std::uint8_t { kRuntime, kPaper };  // which table of activations: docs/memory.md
+enum class Inventory : std::uint8_t { kRuntime, kLean, kPaper };  // which table of activations: docs/memory.md
 
 // What the ranks of a data-parallel group share out instead of each holding a copy: ZeRO stages 0 to 3 (arXiv
 // 1910.02054, section 5). Each stage includes the ones before.

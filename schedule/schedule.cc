@@ -35,10 +35,10 @@ std::string_view name(Phase v) {
 }
 
 std::string_view name(Function v) {
-    return at(v, std::array<std::string_view, 22>{
+    return at(v, std::array<std::string_view, 23>{
                      "none", "embedding", "norm1", "attention", "norm2", "mlp", "residual", "final_norm", "loss", "final_norm_gradient",
                      "norms", "query", "attention_weight", "mlp_weight", "gradients", "replicated", "tied_table",
-                     "gradient_norm", "adamw", "qkv", "projection", "projection_weight"});
+                     "gradient_norm", "adamw", "qkv", "projection", "projection_weight", "activation"});
 }
 
 std::string_view name(Tensor v) {

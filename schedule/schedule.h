@@ -125,6 +125,7 @@ enum class Function : std::uint8_t {
     kGradientNorm, kAdamw,
     kQkv, kProjection, kProjectionWeight,            // of attention, where an all-to-all stands between it and these;
                                                      // backward: gradients of data and weights, or of one of them
+    kActivation,                                     // recompute: the MLP's activation alone
 };
 
 // What the op is for. -1 where it does not apply (an optimizer op has no subsequence, a stage op no layer).

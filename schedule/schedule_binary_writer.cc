@@ -32,7 +32,7 @@ static_assert(stored<pb::AccessMode>(AccessMode::kAccumulate) == pb::ACCESS_ACCU
 static_assert(stored<pb::Phase>(Phase::kForward) == pb::PHASE_FORWARD);
 static_assert(stored<pb::Phase>(Phase::kOptimizer) == pb::PHASE_OPTIMIZER);
 static_assert(stored<pb::Function>(Function::kNone) == pb::FUNCTION_NONE);
-static_assert(stored<pb::Function>(Function::kProjectionWeight) == pb::FUNCTION_PROJECTION_WEIGHT);
+static_assert(stored<pb::Function>(Function::kActivation) == pb::FUNCTION_ACTIVATION);
 
 template <class Id>
 std::uint32_t stored_id(Id id) {

@@ -126,7 +126,7 @@ private:
     template <class Subject>
     void check_tag(const Tag& tag, const Subject& subject) {
         check_enum(tag.phase, Phase::kOptimizer, "phase", subject);
-        check_enum(tag.function, Function::kProjectionWeight, "function", subject);
+        check_enum(tag.function, Function::kActivation, "function", subject);
         const std::int32_t least =
             std::min({tag.sequence, tag.stage, tag.virtual_stage, tag.layer, tag.subsequence, tag.part});
         check_at_least(-1, least, [&] { return "smallest tag field of " + subject(); });

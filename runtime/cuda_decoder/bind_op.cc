@@ -70,6 +70,8 @@ BoundCudaOp bind_op(const CudaRank& c, const Op& op) {
             return backward ? bind_attention_backward(c, op) : bind_attention_forward(c, op);
         case Function::kMlp:
             return again ? bind_mlp_again(c, op) : backward ? bind_mlp_backward(c, op) : bind_mlp_forward(c, op);
+        case Function::kActivation:
+            return bind_activation_again(c, op);
         case Function::kResidual:
             return bind_residual(c, op);
         case Function::kFinalNorm:

@@ -63,6 +63,7 @@ BoundCudaOp bind_attention_weight(const CudaRank&, const Op&);
 
 BoundCudaOp bind_mlp_forward(const CudaRank&, const Op&);
 BoundCudaOp bind_mlp_again(const CudaRank&, const Op&);
+BoundCudaOp bind_activation_again(const CudaRank&, const Op&);
 BoundCudaOp bind_mlp_backward(const CudaRank&, const Op&);
 BoundCudaOp bind_mlp_weight(const CudaRank&, const Op&);
 

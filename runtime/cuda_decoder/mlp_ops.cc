@@ -80,6 +80,14 @@ BoundCudaOp bind_mlp_again(const CudaRank& c, const Op& op) {
     return FirstHalf(l, inner(c, op, l.operands));
 }
 
+BoundCudaOp bind_activation_again(const CudaRank& c, const Op& op) {
+    const Inner i = inner(c, op, OperandsOf<Bf16>(c.schedule, c.arenas, op));
+    return [=](StreamClock& clock) {
+        i.activate(clock.stream());
+        clock.lap();
+    };
+}
+
 // Leaves the gradient of the first matrix's output in the workspace, behind that of the activation's.
 BoundCudaOp bind_mlp_backward(const CudaRank& c, const Op& op) {
     const LayerOp l = layer_op(c, op);

@@ -56,6 +56,7 @@ BoundOp bind_projection_weight(const RankContext&, const Op&);
 
 BoundOp bind_mlp_forward(const RankContext&, const Op&);
 BoundOp bind_mlp_again(const RankContext&, const Op&);
+BoundOp bind_activation_again(const RankContext&, const Op&);
 BoundOp bind_mlp_backward(const RankContext&, const Op&);
 BoundOp bind_mlp_weight(const RankContext&, const Op&);
 

@@ -19,8 +19,9 @@ bool makes(Function function, Tensor tensor) {
         case kNorm2Statistics:
             return function == Function::kNorm2 || function == Function::kNorms;
         case kFirstMlpOutput:
-        case kActivationOutput:
             return function == Function::kMlp;
+        case kActivationOutput:
+            return function == Function::kMlp || function == Function::kActivation;
         case kNorm1Output:  // of all rows it may be the next op, a gather, that writes the rest
         case kNorm2Output:
             return false;

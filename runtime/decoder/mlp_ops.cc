@@ -78,6 +78,14 @@ BoundOp bind_mlp_again(const RankContext& c, const Op& op) {
     };
 }
 
+BoundOp bind_activation_again(const RankContext& c, const Op& op) {
+    const Inner i = inner(c, op, Operands(c.schedule, c.arenas, op));
+    return [=](KernelClock& clock) {
+        i.activate();
+        clock.lap();
+    };
+}
+
 // Leaves the gradient of the first matrix's output in the workspace, behind that of the activation's.
 BoundOp bind_mlp_backward(const RankContext& c, const Op& op) {
     const LayerOp l = layer_op(c, op);

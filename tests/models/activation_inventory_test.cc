@@ -111,6 +111,33 @@ TEST(ActivationInventory, BytesOfASubsequenceOnOneRank) {
     EXPECT_EQ(unit_bytes(s, sub).value, 50 * (56 * 64 + 32)) << "statistics are fp32 already";
 }
 
+// Without what pointwise kernels give: the norms' outputs and statistics, the activation's output.
+TEST(ActivationInventory, LeanByHand) {
+    const Subsequence sub{Tokens{1000}, Tokens{50}};
+    const auto sum_of = [&](const Scenario& s, UnitPart part) {
+        Bytes sum{};
+        for (const SavedTensor& t : saved_tensors(s, sub, part)) sum += t.bytes;
+        return sum;
+    };
+    for (const std::int64_t sp : {1, 2}) {
+        Scenario s = gpt(sp);
+        EXPECT_EQ(transient_bytes(s, sub), 0_B);
+        s.policy.inventory = Inventory::kLean;
+        // block input, query, attention output, middle residual; first MLP output; log-sum-exp
+        EXPECT_EQ(unit_bytes(s, sub).value, 50 * (4 * 128 + 512 + 16) / sp);
+        EXPECT_EQ(cheap_bytes(s, sub).value, 50 * (128 + 512) / sp) << "query, first MLP output";
+        EXPECT_EQ(transient_bytes(s, sub).value, 50 * (2 * 128 + 512 + 16) / sp);
+        EXPECT_EQ(sum_of(s, UnitPart::kWhole), unit_bytes(s, sub));
+        EXPECT_EQ(sum_of(s, UnitPart::kCheap), cheap_bytes(s, sub));
+        EXPECT_EQ(sum_of(s, UnitPart::kRest), unit_bytes(s, sub) - cheap_bytes(s, sub));
+        EXPECT_EQ(sum_of(s, UnitPart::kTransient), transient_bytes(s, sub));
+    }
+    Scenario s = llama();
+    s.policy.inventory = Inventory::kLean;
+    EXPECT_EQ(unit_bytes(s, sub).value, 50 * (2 * 128 + 2 * 256 + 2 * 192 + 32));
+    EXPECT_EQ(transient_bytes(s, sub).value, 50 * (2 * 128 + 192 + 2 * 4));
+}
+
 TEST(ActivationInventory, UnitsOfSubsequencesSumToTheWholeSequence) {
     Bytes sum{};
     std::int64_t begin = 0;

@@ -37,6 +37,11 @@ Bytes arena(const Schedule& schedule, Space space, Rank rank) {
     return end;
 }
 
+struct ShardKind {
+    SequenceParallelKind kind;
+    SavedInputs inputs;
+};
+
 Scenario with_memory(Scenario s, Bytes memory) {
     s.cluster.gpu.memory = memory;
     return s;
@@ -60,6 +65,62 @@ TEST(Lower, SmallScenariosAreValid) {
                         ASSERT_EQ(first_problem(lowered.schedule), "") << sp << " " << pp << " " << n;
                         ASSERT_EQ(static_cast<std::int64_t>(lowered.schedule.ranks.size()), sp * pp);
                     }
+}
+
+constexpr ShardKind kShardKinds[] = {
+    {SequenceParallelKind::kMegatron, SavedInputs::kShard},
+    {SequenceParallelKind::kMegatron, SavedInputs::kGathered},
+    {SequenceParallelKind::kUlysses, SavedInputs::kShard}};
+
+TEST(Lower, LeanInventoryIsValid) {
+    for (const ShardKind kind : kShardKinds)
+        for (const std::int64_t sp : {1, 2})
+            for (const std::int64_t pp : {1, 2})
+                for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
+                    for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor})
+                        for (const PlacementPolicy& placement :
+                             {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}},
+                              PlacementPolicy{OffloadRatio{0.3}}, PlacementPolicy{RecomputeAll{}},
+                              PlacementPolicy{ThreeWay{}}}) {
+                            if (order == TraversalOrder::kLayerMajor && (pp > 1 || granularity == Granularity::kStage))
+                                continue;
+                            Scenario s = small_scenario(sp, pp, 3);
+                            s.policy.inventory = Inventory::kLean;
+                            s.policy.sp_kind = kind.kind, s.policy.saved_inputs = kind.inputs;
+                            s.policy.granularity = granularity, s.policy.order = order;
+                            s.policy.placement = placement;
+                            const Lowered lowered = lower(s);
+                            ASSERT_TRUE(lowered.feasible()) << lowered.reasons.front();
+                            ASSERT_EQ(first_problem(lowered.schedule), "") << sp << " " << pp << " " << placement.index();
+                        }
+}
+
+std::map<std::string, int> made_again(const Schedule& schedule) {
+    std::map<std::string, int> ops;
+    for (const Op& op : schedule.ops)
+        if (op.tag.phase == Phase::kRecompute) ++ops[std::string(name(op.tag.function))];
+    return ops;
+}
+
+// Units without what pointwise kernels give, which has one layer's bytes at a time: what is kept makes it again from
+// the unit, what is recomputed from what it was made of.
+TEST(Lower, LeanInventoryMakesItsTensorsAgain) {
+    Scenario s = small_scenario(1, 1, 4);
+    s.policy.granularity = Granularity::kLayer;
+    s.policy.partition.kind = PartitionKind::kEqual;
+    s.policy.placement = KeepAll{};
+    const Lowered runtime = lower(s);
+    EXPECT_TRUE(made_again(runtime.schedule).empty());
+    s.policy.inventory = Inventory::kLean;
+    const Lowered lean = lower(s);
+    const int units = static_cast<int>(s.model.layers) * 4;
+    EXPECT_EQ(made_again(lean.schedule), (std::map<std::string, int>{{"norms", units}, {"activation", units}}));
+    const Bytes transient = transient_bytes(s, runtime.plan.subsequences.front());
+    EXPECT_LT(arena(lean.schedule, Space::kDevice, id_at<Rank>(0)),
+              arena(runtime.schedule, Space::kDevice, id_at<Rank>(0)) - transient * (units - 3));
+    s.policy.placement = RecomputeAll{};
+    EXPECT_EQ(made_again(lower(s).schedule),
+              (std::map<std::string, int>{{"norms", units}, {"mlp", units}, {"query", units}}));
 }
 
 // Layer-major: valid, the same work, and K and V do not wait for other layers: dK and dV of one layer live at a time.

@@ -179,6 +179,27 @@ TEST(Training, OrdersGiveTheSameBitsOverTenSteps) {
         }
 }
 
+TEST(Training, LeanInventoryGivesTheSameBitsOverTenSteps) {
+    for (const Style style : {Style::kLlama, Style::kGpt2, Style::kNeox})
+        for (const Degrees d : {Degrees{1, 1}, Degrees{2, 1}, Degrees{2, 1, kUlysses}}) {
+            Scenario s = training_scenario(tiny_architecture(style), 48, 3, d.sp, 1);
+            s.policy.sp_kind = d.kind;
+            const std::vector<WholeParameter> saved = trained(s, 10);
+            s.policy.inventory = Inventory::kLean;
+            for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor})
+                for (const PlacementPolicy& placement :
+                     {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}}, PlacementPolicy{RecomputeAll{}}}) {
+                    SCOPED_TRACE(testing::Message() << "style " << static_cast<int>(style) << " sp " << d.sp << " order "
+                                                    << static_cast<int>(order) << " placement " << placement.index());
+                    s.policy.order = order, s.policy.placement = placement;
+                    expect_same_bits(saved, trained(s, 10));
+                }
+            if (d.sp == 1 || d.ulysses()) continue;
+            s.policy.saved_inputs = SavedInputs::kGathered, s.policy.placement = KeepAll{};
+            expect_same_bits(saved, trained(s, 10));
+        }
+}
+
 // The GPU's memory taken away until K and V of some layers have to leave.
 Scenario with_kv_on_the_host(Scenario s) {
     s.policy.placement = OffloadAll{}, s.policy.kv = KvPlacement::kOffload;

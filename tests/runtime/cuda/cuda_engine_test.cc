@@ -134,11 +134,14 @@ TEST_F(CudaTraining, PlacementsAndOrdersGiveTheSameBitsOverTenSteps) {
             for (const PlacementPolicy& placement :
                  {PlacementPolicy{KeepAll{}}, PlacementPolicy{OffloadAll{}}, PlacementPolicy{OffloadRatio{0.5}},
                   PlacementPolicy{RecomputeAll{}}}) {
-                SCOPED_TRACE(testing::Message()
-                             << "order " << static_cast<int>(order) << ", placement " << placement.index());
-                s.policy.order = order, s.policy.placement = placement;
-                EXPECT_EQ(losses, losses_of(s, 10, cuda_engine(deterministic()), &other));
-                expect_same_bits(kept, other);
+                for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean}) {
+                    SCOPED_TRACE(testing::Message()
+                                 << "order " << static_cast<int>(order) << ", placement " << placement.index()
+                                 << ", inventory " << static_cast<int>(inventory));
+                    s.policy.order = order, s.policy.placement = placement, s.policy.inventory = inventory;
+                    EXPECT_EQ(losses, losses_of(s, 10, cuda_engine(deterministic()), &other));
+                    expect_same_bits(kept, other);
+                }
             }
     }
 }
