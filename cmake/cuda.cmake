@@ -13,7 +13,7 @@ if(SLUICE_CUDA)
     set(SLUICE_HAS_CUDA ON)
   endif()
 else()
-  message(STATUS "CUDA: not asked for (preset cuda asks); building without the CUDA backend")
+  message(STATUS "CUDA: not asked for (presets dev and cuda ask); building without the CUDA backend")
 endif()
 
 if(SLUICE_HAS_CUDA)
