@@ -58,11 +58,11 @@ struct BackwardLayout {
     std::int64_t key_gradient = 0, value_gradient = 0;        // bf16, of the part at hand
     std::int64_t out_dot = 0, query_accumulator = 0;          // fp32, of the part at hand
     std::int64_t query_gradient = 0, query_gradient_sum = 0;  // of the part at hand, bf16; fp32. One part: neither
-    std::int64_t library = 0;                                 // cuDNN's own
+    std::int64_t of_cudnn = 0;                                // cuDNN's own
     std::int64_t bytes = 0;
 };
 
-BackwardLayout lay_out(const AttentionShape& s, std::int64_t parts, std::int64_t keys, std::int64_t library,
+BackwardLayout lay_out(const AttentionShape& s, std::int64_t parts, std::int64_t keys, std::int64_t of_cudnn,
                        bool deterministic) {
     BackwardLayout l;
     const auto place = [&](std::int64_t bytes) {
@@ -75,7 +75,7 @@ BackwardLayout lay_out(const AttentionShape& s, std::int64_t parts, std::int64_t
     l.query_accumulator = place(deterministic ? 0 : 4 * elements);
     l.query_gradient = place(parts > 1 ? 2 * elements : 0);
     l.query_gradient_sum = place(parts > 1 ? 4 * elements : 0);
-    l.library = place(library);
+    l.of_cudnn = place(of_cudnn);
     return l;
 }
 
@@ -234,7 +234,7 @@ void run_part(const CudnnHandle& handle, const Part& part, const PartCall& c, bo
                                    {attention::kOutDot, c.workspace + c.layout.out_dot},
                                    {attention::kQueryAccumulator, c.workspace + c.layout.query_accumulator}};
     const std::span all(memory);
-    part.plan->run(handle, deterministic ? all.first(all.size() - 1) : all, c.workspace + c.layout.library);
+    part.plan->run(handle, deterministic ? all.first(all.size() - 1) : all, c.workspace + c.layout.of_cudnn);
 }
 
 template <class Element>

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/stream_stopwatch.h"
 
 namespace sluice::cuda {
@@ -19,8 +20,8 @@ constexpr std::int64_t kAlignment = 256;       // of operands in the scratch of 
 constexpr std::uintptr_t kBaseAlignment = 16;  // bytes, promised by callers for every operand
 constexpr int kProposals = 8;
 constexpr int kTimedRuns = 3;
-constexpr double kMeasureSeconds = 0.05;  // of one shape, all proposals together
-constexpr double kClearlyFaster = 0.99;   // noise must not overrule the library's own order
+constexpr Seconds kMeasureTime{0.05};    // of one shape, all proposals together
+constexpr double kClearlyFaster = 0.99;  // noise must not overrule the library's own order
 
 const char* letter(Transpose t) { return t == Transpose::kYes ? "T" : "N"; }
 
@@ -42,14 +43,10 @@ struct DestroyLayout {
 struct DestroyPreference {
     void operator()(cublasLtMatmulPreferenceOpaque_t* p) const { cublasLtMatmulPreferenceDestroy(p); }
 };
-struct FreeDevice {
-    void operator()(void* memory) const { cudaFree(memory); }
-};
 using Handle = std::unique_ptr<cublasLtContext, DestroyHandle>;
 using Matmul = std::unique_ptr<cublasLtMatmulDescOpaque_t, DestroyMatmul>;
 using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, DestroyLayout>;
 using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, DestroyPreference>;
-using DeviceMemory = std::unique_ptr<void, FreeDevice>;
 
 // Rows of a matrix as it is stored, and their length.
 struct Extent {
@@ -195,38 +192,38 @@ Operands lay_out(const GemmShape& s, std::span<std::byte> scratch, Stream stream
     return {scratch.data(), scratch.data() + b, scratch.data() + c};
 }
 
-// Seconds of one call; kRefused for a proposal that the library then refuses to run.
-constexpr double kRefused = 1e30;
-double measure(cublasLtHandle_t handle, const Plan& plan, const Operands& at, void* workspace, Stream stream,
-               int runs) {
+// The time of one call; kRefused for a proposal that the library then refuses to run.
+constexpr Seconds kRefused{1e30};
+Seconds measure(cublasLtHandle_t handle, const Plan& plan, const Operands& at, void* workspace, Stream stream,
+                int runs) {
     StreamStopwatch stopwatch(stream);
     stopwatch.start();
     for (int i = 0; i < runs; ++i)
         if (launch(handle, plan, at, workspace, stream) != CUBLAS_STATUS_SUCCESS) return kRefused;
-    return stopwatch.stop().value / runs;
+    return stopwatch.stop() / static_cast<double>(runs);
 }
 
 // Goes through the proposals in the library's order, until they or the time are used up. The first call of each is not
 // counted: it may load the kernel.
 void take_fastest(cublasLtHandle_t handle, Plan& plan, std::span<const cublasLtMatmulAlgo_t> proposed,
                   const Operands& at, void* workspace, Stream stream) {
-    double spent = 0, best = kRefused;
+    Seconds spent{}, best = kRefused;
     cublasLtMatmulAlgo_t fastest = proposed.front();
     for (const cublasLtMatmulAlgo_t& algorithm : proposed) {
         plan.algorithm = algorithm;
-        const auto seconds_of = [&](int runs) { return measure(handle, plan, at, workspace, stream, runs); };
-        if (seconds_of(1) == kRefused) continue;
-        double seconds = seconds_of(1);
-        spent += 2 * seconds;
-        if (seconds * kTimedRuns * kProposals < kMeasureSeconds) {
-            seconds = seconds_of(kTimedRuns);
-            spent += kTimedRuns * seconds;
+        const auto time_of = [&](int runs) { return measure(handle, plan, at, workspace, stream, runs); };
+        if (time_of(1) == kRefused) continue;
+        Seconds time = time_of(1);
+        spent += time * 2.0;
+        if (time * static_cast<double>(kTimedRuns * kProposals) < kMeasureTime) {
+            time = time_of(kTimedRuns);
+            spent += time * static_cast<double>(kTimedRuns);
         }
-        if (seconds < kClearlyFaster * best) best = seconds, fastest = algorithm;
-        if (spent > kMeasureSeconds) break;
+        if (time < best * kClearlyFaster) best = time, fastest = algorithm;
+        if (spent > kMeasureTime) break;
     }
     plan.algorithm = fastest;
-    if (best < kRefused) plan.choice.seconds = best;
+    if (best < kRefused) plan.choice.time = best;
 }
 
 void check_base(const void* operand, const char* name, const GemmShape& s) {
@@ -268,7 +265,7 @@ struct Gemms::State {
         const auto found = plans.find(s);
         SLUICE_CHECK(found != plans.end(), "prepared before it is run: " + text(s));
         check_base(at.a, "A", s), check_base(at.b, "B", s), check_base(at.c, "C", s);
-        const cublasStatus_t status = launch(handle.get(), found->second, at, workspace.get(), stream);
+        const cublasStatus_t status = launch(handle.get(), found->second, at, workspace.bytes().data(), stream);
         if (status != CUBLAS_STATUS_SUCCESS)  // the text allocates
             check_cublas(status, "cublasLtMatmul, " + text(s) + ", " + found->second.choice.algorithm);
     }
@@ -278,21 +275,19 @@ Gemms::Gemms() : state_(std::make_unique<State>()) {
     cublasLtHandle_t handle = nullptr;
     check_cublas(cublasLtCreate(&handle), "cublasLtCreate");
     state_->handle.reset(handle);
-    void* workspace = nullptr;
-    check(cudaMalloc(&workspace, static_cast<std::size_t>(kWorkspaceBytes)), "cudaMalloc of the workspace of products");
-    state_->workspace.reset(workspace);
+    state_->workspace = DeviceMemory(Bytes{kWorkspaceBytes}, "the workspace of products");
 }
 Gemms::~Gemms() = default;
 
 void Gemms::prepare(const GemmShape& s, Stream stream, std::span<std::byte> scratch) {
     if (state_->plans.contains(s)) return;
     SLUICE_CHECK(s.m >= 1 && s.n >= 1 && s.k >= 1, "a product has extents: " + text(s));
-    Plan plan{operation(s), {}, s.store == Store::kAdd ? 1.0F : 0.0F, {s, "", 0}};
+    Plan plan{operation(s), {}, s.store == Store::kAdd ? 1.0F : 0.0F, {s, "", {}}};
     const std::vector<cublasLtMatmulAlgo_t> proposed = proposals(state_->handle.get(), plan.operation, s);
     plan.algorithm = proposed.front();
     if (static_cast<std::int64_t>(scratch.size()) >= gemm_scratch_bytes(s).value) {
         const Operands at = lay_out(s, scratch, stream);
-        take_fastest(state_->handle.get(), plan, proposed, at, state_->workspace.get(), stream);
+        take_fastest(state_->handle.get(), plan, proposed, at, state_->workspace.bytes().data(), stream);
     }
     plan.choice.algorithm = text(plan.algorithm);
     state_->plans.emplace(s, std::move(plan));

@@ -30,7 +30,7 @@ struct GemmShape {
 struct GemmChoice {
     GemmShape shape;
     std::string algorithm;  // of cuBLASLt, as its attributes say: tile, stages, split, ...
-    double seconds = 0;     // of one call, measured when it was chosen; 0: the heuristic's first, not measured
+    Seconds time{};         // of one call, measured when it was chosen; 0: the heuristic's first, not measured
 };
 
 // All products of one rank: a handle, a workspace, and an algorithm for every shape, chosen before the first step.

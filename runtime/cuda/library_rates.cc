@@ -82,14 +82,4 @@ AttentionRate sustained_attention(const AttentionShape& s, Seconds at_least) {
     return rate;
 }
 
-std::string current_device_description() {
-    int device = 0, driver = 0;
-    check(cudaGetDevice(&device), "cudaGetDevice");
-    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-    cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-    return fmt::format("{}, {} SMs, driver for CUDA {}.{}", properties.name, properties.multiProcessorCount,
-                       driver / 1000, driver % 1000 / 10);
-}
-
 }  // namespace sluice::cuda

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "base/units.h"
 #include "runtime/cpu/causal_attention.h"
@@ -25,8 +24,5 @@ struct AttentionRate {
 };
 // K and V are one buffer of [token][K or V][kv_head][head_dim].
 AttentionRate sustained_attention(const AttentionShape&, Seconds at_least);
-
-// Of the current device: its name, and the version of CUDA that the driver has.
-std::string current_device_description();
 
 }  // namespace sluice::cuda

@@ -1,7 +1,6 @@
 #include "runtime/cuda/sustained_call.h"
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -32,32 +31,23 @@ SustainedCall sustained(Seconds at_least, const std::function<void()>& call) {
     return {stopwatch.stop() / static_cast<double>(calls), calls};
 }
 
-MeasurementMemory::MeasurementMemory(Bytes size) : size_(size) {
-    void* made = nullptr;
-    check(cudaMalloc(&made, static_cast<std::size_t>(size.value)),
-          fmt::format("cudaMalloc of {} bytes for a measurement", size.value));
-    data_ = static_cast<std::byte*>(made);
-}
-
-MeasurementMemory::~MeasurementMemory() { cudaFree(data_); }
-
 void MeasurementMemory::fill_at_random() const {
     constexpr std::size_t kBlock = 2 << 20;
-    const auto bytes = static_cast<std::size_t>(size_.value);
+    const auto bytes = memory_.bytes().size();
     std::mt19937 random(1);
     std::vector<Bf16> block(kBlock / sizeof(Bf16));
     for (Bf16& v : block)
         v = to_bf16(static_cast<float>(static_cast<std::int32_t>(random() >> 8) - (1 << 23)) / (1 << 23));
     std::size_t done = std::min(kBlock, bytes);
-    check(cudaMemcpy(data_, block.data(), done, cudaMemcpyHostToDevice), "cudaMemcpy of random values");
+    check(cudaMemcpy(data(), block.data(), done, cudaMemcpyHostToDevice), "cudaMemcpy of random values");
     for (std::size_t more = 0; done < bytes; done += more) {  // what is there, twice
         more = std::min(done, bytes - done);
-        check(cudaMemcpy(data_ + done, data_, more, cudaMemcpyDeviceToDevice), "cudaMemcpy of random values");
+        check(cudaMemcpy(data() + done, data(), more, cudaMemcpyDeviceToDevice), "cudaMemcpy of random values");
     }
 }
 
 void MeasurementMemory::fill_with_zeros() const {
-    check(cudaMemset(data_, 0, static_cast<std::size_t>(size_.value)), "cudaMemset of zeros");
+    check(cudaMemset(data(), 0, memory_.bytes().size()), "cudaMemset of zeros");
 }
 
 }  // namespace sluice::cuda

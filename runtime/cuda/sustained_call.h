@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/units.h"
+#include "runtime/cuda/device_memory.h"
 
 namespace sluice::cuda {
 
@@ -20,22 +21,18 @@ SustainedCall sustained(Seconds at_least, const std::function<void()>& call);
 // Device memory, uninitialised. Throws EnvironmentError where it does not fit.
 class MeasurementMemory {
 public:
-    explicit MeasurementMemory(Bytes size);
-    ~MeasurementMemory();
-    MeasurementMemory(const MeasurementMemory&) = delete;
-    MeasurementMemory& operator=(const MeasurementMemory&) = delete;
+    explicit MeasurementMemory(Bytes size) : memory_(size, "memory of a measurement") {}
 
     // Values of bf16, uniform in [-1, 1), one block of them again and again: constant ones cost less power and run
     // faster than a model's. Read as fp32 they are finite and below 1, too.
     void fill_at_random() const;
     void fill_with_zeros() const;
 
-    std::byte* data() const { return data_; }
-    Bytes size() const { return size_; }
+    std::byte* data() const { return memory_.bytes().data(); }
+    Bytes size() const { return Bytes{static_cast<std::int64_t>(memory_.bytes().size())}; }
 
 private:
-    std::byte* data_ = nullptr;
-    Bytes size_{};
+    DeviceMemory memory_;
 };
 
 }  // namespace sluice::cuda

@@ -2,11 +2,9 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <utility>
 
 #include "base/error.h"
@@ -18,6 +16,7 @@
 #include "runtime/cuda_decoder/device_step_data.h"
 #include "runtime/decoder/made_tensors.h"
 #include "runtime/executor.h"
+#include "runtime/resident_memory.h"
 #include "schedule/describe.h"
 
 namespace sluice::cuda {
@@ -44,13 +43,6 @@ void expect_runnable(const EngineParts& parts) {
                 fmt::format("got a subsequence of {} tokens, expected multiples of {} (in the scenario: partition: "
                             "{{alignment: {}}})",
                             sub.length.value, kTile, kTile));
-}
-
-Bytes resident_memory() {
-    std::ifstream statm("/proc/self/statm");
-    std::int64_t size = 0, resident = 0;
-    statm >> size >> resident;
-    return Bytes{resident * sysconf(_SC_PAGESIZE)};
 }
 
 // Refuses before anything is taken.
@@ -110,7 +102,6 @@ public:
     }
     const std::vector<RankArenas>& arenas() const override { return arenas_; }
     MemoryUse memory() const override;
-    std::vector<GemmChoice> choices() const { return gemms_.choices(); }
 
 private:
     void bind(bool deterministic);
@@ -119,8 +110,8 @@ private:
     std::span<std::byte> buffer_of(BufferKind kind, std::size_t k) const;
     float* values_of(const ParameterSlice& slice, ParameterState state) const;
     void expect_finite(const Op& op, Stream stream);
-    void expect_finite(const Op& op, const Buffer& buffer, const char* what, std::span<std::byte> bytes, bool is_float,
-                       Stream stream);
+    void expect_finite(const Op& op, const Buffer& buffer, std::string_view what, std::span<std::byte> bytes,
+                       bool is_float, Stream stream);
 
     const EngineParts parts_;
     const ParameterLayout& layout_;
@@ -234,13 +225,13 @@ void CudaEngine::expect_finite(const Op& op, Stream stream) {
             const bool is_float = saved.tensor == Tensor::kNorm1Statistics ||
                                   saved.tensor == Tensor::kNorm2Statistics || saved.tensor == Tensor::kLogSumExp;
             if (makes(op.tag.function, saved.tensor))
-                expect_finite(op, buffer, name(saved.tensor).data(), bytes.subspan(begin, count), is_float, stream);
+                expect_finite(op, buffer, name(saved.tensor), bytes.subspan(begin, count), is_float, stream);
             begin += count;
         }
     }
 }
 
-void CudaEngine::expect_finite(const Op& op, const Buffer& buffer, const char* what, std::span<std::byte> bytes,
+void CudaEngine::expect_finite(const Op& op, const Buffer& buffer, std::string_view what, std::span<std::byte> bytes,
                                bool is_float, Stream stream) {
     auto* const count = reinterpret_cast<unsigned long long*>(loss_space_.bytes().data());
     check(cudaMemsetAsync(count, 0, sizeof *count, stream), "clear a count");
@@ -283,28 +274,6 @@ EngineMaker cuda_engine(const CudaOptions& options) {
         expect_device_memory(parts);
         return std::make_unique<CudaEngine>(parts, options);
     };
-}
-
-GpuDescription describe_gpu() {
-    int device = 0, driver = 0, runtime = 0;
-    check(cudaGetDevice(&device), "no GPU");
-    cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, device), "the GPU's properties");
-    check(cudaDriverGetVersion(&driver), "the driver's version");
-    check(cudaRuntimeGetVersion(&runtime), "the runtime's version");
-    const auto version = [](int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); };
-    return {properties.name,
-            version(driver),
-            version(runtime),
-            cublas_description(),
-            cudnn_description(),
-            Bytes{static_cast<std::int64_t>(properties.totalGlobalMem)},
-            properties.multiProcessorCount};
-}
-
-std::vector<GemmChoice> gemm_choices(const Engine& engine) {
-    const auto* const of_gpu = dynamic_cast<const CudaEngine*>(&engine);
-    return of_gpu == nullptr ? std::vector<GemmChoice>{} : of_gpu->choices();
 }
 
 }  // namespace sluice::cuda

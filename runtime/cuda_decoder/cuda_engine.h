@@ -1,14 +1,10 @@
 // A session on one GPU: bf16 with fp32 master weights, one rank.
 #pragma once
 
-#include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "base/units.h"
 #include "runtime/cuda/cuda_backend.h"
-#include "runtime/cuda/gemm.h"
 #include "runtime/cuda/pinned_memory.h"
 #include "runtime/decoder/engine.h"
 
@@ -20,7 +16,7 @@ struct CudaOptions {
     bool deterministic = false;
     Disturbances disturbances;
     std::optional<BytesPerSecond> copy_out_limit, copy_in_limit;  // copies are held up to be no faster
-    PinningProgress pinning;  // told while host memory is pinned; empty: nobody
+    PinningProgress pinning;                                      // told while host memory is pinned; empty: nobody
 };
 
 // The engine throws InputError for a schedule that cannot be run, EnvironmentError when there is no GPU, or when its
@@ -30,17 +26,5 @@ EngineMaker cuda_engine(const CudaOptions& options = {});
 // What an engine takes of the GPU's memory beside its arena and what the context and the libraries hold by themselves:
 // workspaces of products and reductions, the tokens of a step.
 Bytes fixed_device_bytes(const Scenario&);
-
-// Name, memory and driver of the GPU, versions of the libraries, for provenance.
-struct GpuDescription {
-    std::string name;
-    std::string driver, runtime, cublas, cudnn;  // versions
-    Bytes memory{};
-    int multiprocessors = 0;
-};
-GpuDescription describe_gpu();
-
-// The algorithm of every product of a cuda engine, for provenance.
-std::vector<GemmChoice> gemm_choices(const Engine& engine);
 
 }  // namespace sluice::cuda

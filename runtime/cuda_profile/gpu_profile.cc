@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/format_units.h"
-#include "runtime/cuda_decoder/cuda_engine.h"
+#include "runtime/cuda/gpu_description.h"
 #include "runtime/cuda_profile/attention_bench.h"
 #include "runtime/cuda_profile/memory_bound_bench.h"
 #include "runtime/cuda_profile/product_bench.h"

@@ -1,17 +1,16 @@
 #include "runtime/decoder/cpu_engine.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <utility>
 
 #include "base/error.h"
 #include "runtime/cpu/first_non_finite.h"
 #include "runtime/decoder/bind_op.h"
 #include "runtime/decoder/made_tensors.h"
+#include "runtime/resident_memory.h"
 #include "schedule/describe.h"
 
 namespace sluice {
@@ -60,13 +59,6 @@ std::vector<SliceView> slice_views(const Schedule& schedule, const RankArenas& a
                          moments.subspan(static_cast<std::size_t>(layout.elements) + at, count)});
     }
     return views;
-}
-
-Bytes resident_memory() {
-    std::ifstream statm("/proc/self/statm");
-    std::int64_t size = 0, resident = 0;
-    statm >> size >> resident;
-    return Bytes{resident * sysconf(_SC_PAGESIZE)};
 }
 
 std::vector<float> rotary_table(const Scenario& s) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/cuda/gpu_description.h"
 #include "runtime/cuda/kernel_rates.h"
 #include "runtime/cuda/library_rates.h"
 
@@ -41,7 +42,7 @@ int main(int argc, char** argv) {
     try {
         fmt::print(R"({{"kind": "device", "device": "{}", "seconds_each": {}}})"
                    "\n",
-                   cuda::current_device_description(), each);
+                   cuda::describe_gpu().name, each);
         std::vector<cuda::KernelRate> rates;
         cuda::kernel_rates(Seconds{each}, only, [&](const cuda::KernelRate& r) {
             print_line(r);

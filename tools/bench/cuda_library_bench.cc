@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/cuda/attention.h"
+#include "runtime/cuda/gpu_description.h"
 #include "runtime/cuda/library_rates.h"
 
 namespace sluice {
@@ -167,7 +168,7 @@ int main(int argc, char** argv) {
     try {
         fmt::print(R"({{"kind": "device", "device": "{}", "cublas": "{}", "cudnn": "{}", "seconds_each": {}}})"
                    "\n",
-                   cuda::current_device_description(), cuda::cublas_description(), cuda::cudnn_description(), each);
+                   cuda::describe_gpu().name, cuda::cublas_description(), cuda::cudnn_description(), each);
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}\n", error.what());
         return 3;

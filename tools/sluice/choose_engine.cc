@@ -7,6 +7,7 @@
 #include "base/format_units.h"
 #include "runtime/decoder/cpu_engine.h"
 #ifdef SLUICE_HAS_CUDA
+#include "runtime/cuda/gpu_description.h"
 #include "runtime/cuda_decoder/cuda_engine.h"
 #endif
 

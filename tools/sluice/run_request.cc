@@ -104,6 +104,7 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
          {"--json", "", "print lines of JSON instead", nullptr, &request.json}},
         "  sluice run scenarios/tiny-cpu.yaml --data README.md --steps 3\n"
         "  sluice run mine.yaml --data corpus.bin --steps 1000 --checkpoint checkpoints --every 50 --resume\n"
+        "  sluice run scenarios/dense-3b-32k-h200x1.yaml --device cuda --data corpus.bin --steps 10\n"
         "  sluice run mine.yaml --data corpus.txt --steps 5 --predicted predicted.trace --trace measured.trace"};
     if (!parse_arguments(usage, arguments)) return std::nullopt;
     refuse(words, request);
