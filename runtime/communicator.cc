@@ -6,8 +6,6 @@
 #include <array>
 #include <cstring>
 #include <numeric>
-#include <thread>
-#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -42,100 +40,48 @@ std::size_t total(std::span<const std::span<float>> pieces) {
 }  // namespace
 
 Communicator::Communicator(std::string name, std::vector<Rank> members, RunMonitor& monitor)
-    : name_(std::move(name)), monitor_(monitor) {
-    for (const Rank rank : members) members_.push_back({rank, 0, {}, std::vector<Cursor>(members.size())});
+    : meeting_(std::move(name), std::move(members), monitor), members_(meeting_.size()) {
+    for (Member& member : members_) member.cursors.resize(meeting_.size());
 }
 
-std::uint32_t Communicator::member_of(Rank rank) const {
-    for (std::uint32_t m = 0; m < size(); ++m)
-        if (members_[m].rank == rank) return m;
-    throw InternalError(fmt::format("{} has no member of rank {}", name_, index(rank)));
-}
-
-// ---- Meeting and leaving
-// ---------------------------------------------------------------------------------------------
-
-// A slot is written when all have left the call before, and read only between arrival and leaving.
-void Communicator::meet(const CommCall& call, const Slot& slot) {
+// A slot is written when all have left the call before, and read only between meeting and leaving.
+void Communicator::meet(const CommCall& call, CallKind kind, std::size_t bytes, const Slot& slot, std::uint32_t root) {
     SLUICE_CHECK(call.member < size(), "a call is made by a member");
-    Member& own = members_[call.member];
-    own.slot = slot;
-    own.slot.what = call.what;
-    ++own.calls;
-    arrived_.add();
-    wait(arrived_, own.calls * size());
-    busy_.fetch_add(1, std::memory_order_seq_cst);
-    if (monitor_.stopped()) {
-        busy_.fetch_sub(1, std::memory_order_seq_cst);
-        throw RunStopped{};
-    }
-    const std::optional<std::string> fault = find_fault();
-    checked_.add();
-    if (!fault) return;
-    busy_.fetch_sub(1, std::memory_order_seq_cst);
-    wait(checked_, own.calls * size());  // others may still look at the slot of this member
-    throw InternalError(*fault);
+    members_[call.member].slot = slot;
+    const CallSignature signature{kind, bytes, root, call.what};
+    if (kind == CallKind::kAllToAll)
+        meeting_.meet(call.member, signature, [this] { return find_wrong_exchange(); });
+    else if (kind == CallKind::kAllGather || kind == CallKind::kReduceScatter)
+        meeting_.meet(call.member, signature,
+                      [this, &signature] { return find_wrong_parts(signature.kind, signature.bytes); });
+    else
+        meeting_.meet(call.member, signature);
 }
 
-void Communicator::leave(const CommCall& call) {
-    busy_.fetch_sub(1, std::memory_order_seq_cst);
-    left_.add();
-    wait(left_, members_[call.member].calls * size());
+std::optional<std::string> Communicator::find_wrong_parts(CallKind kind, std::size_t bytes) const {
+    std::size_t floats = 0;
+    for (const Member& m : members_) floats += kind == CallKind::kAllGather ? m.slot.in.size() : m.slot.part;
+    if (floats * sizeof(float) == bytes) return std::nullopt;
+    return fmt::format("{}, but the members' parts have {} bytes together", meeting_.describe_call(0),
+                       floats * sizeof(float));
 }
 
-// Where the run ends in between, the caller's memory (its stack, even) may be gone as soon as this throws: so it throws
-// when nobody is at work on it any more. Who has not begun will not begin: it looks for the end of the run first.
-void Communicator::wait(Signal& signal, std::uint64_t target) {
-    try {
-        monitor_.wait(signal, target);
-    } catch (const RunStopped&) {
-        while (busy_.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
-        throw;
-    }
-}
-
-// All members look at the same slots, and so find the same fault.
-std::optional<std::string> Communicator::find_fault() const {
-    const auto signature = [](const Slot& s) { return std::tuple(s.kind, s.bytes, s.root, s.what); };
-    const auto call = [&](std::uint32_t m) {
-        return fmt::format("{}, call {}: {}", name_, members_[0].calls - 1, describe(m));
-    };
-    for (std::uint32_t m = 1; m < size(); ++m)
-        if (signature(members_[m].slot) != signature(members_[0].slot))
-            return fmt::format("{}, but {}, expected the same call", call(0), describe(m));
-    const Slot& first = members_[0].slot;
-    if (first.kind == Kind::kAllGather || first.kind == Kind::kReduceScatter) {
-        std::size_t floats = 0;
-        for (const Member& m : members_) floats += first.kind == Kind::kAllGather ? m.slot.in.size() : m.slot.part;
-        if (floats * sizeof(float) != first.bytes)
-            return fmt::format("{}, but the members' parts have {} bytes together", call(0), floats * sizeof(float));
-    }
-    if (first.kind != Kind::kAllToAll) return std::nullopt;
+std::optional<std::string> Communicator::find_wrong_exchange() const {
     for (std::uint32_t from = 0; from < size(); ++from)
         for (std::uint32_t to = 0; to < size(); ++to) {
             const std::span<const std::span<const float>> outs = members_[from].slot.outs;
             const std::span<const std::span<float>> ins = members_[to].slot.ins;
+            const std::size_t receiver = index(meeting_.rank_of(to));
             if (outs.size() != ins.size())
-                return fmt::format("{}, and sends {} parts to {} members, but rank {} expects {}", call(from),
-                                   outs.size(), size(), index(members_[to].rank), ins.size());
+                return fmt::format("{}, and sends {} parts to {} members, but rank {} expects {}",
+                                   meeting_.describe_call(from), outs.size(), size(), receiver, ins.size());
             for (std::size_t tensor = 0; tensor < outs.size(); tensor += size())
                 if (outs[tensor + to].size() != ins[tensor + from].size())
-                    return fmt::format("{}, and sends {} floats to rank {}, which expects {}", call(from),
-                                       outs[tensor + to].size(), index(members_[to].rank), ins[tensor + from].size());
+                    return fmt::format("{}, and sends {} floats to rank {}, which expects {}",
+                                       meeting_.describe_call(from), outs[tensor + to].size(), receiver,
+                                       ins[tensor + from].size());
         }
     return std::nullopt;
-}
-
-std::string Communicator::describe(std::uint32_t member) const {
-    static constexpr std::array<std::string_view, 8> kNames = {
-        "all_gather", "reduce_scatter", "all_reduce", "all_reduce of doubles",
-        "all_to_all", "broadcast",      "transfer",   "barrier"};
-    const Slot& slot = members_[member].slot;
-    std::string text = fmt::format("rank {} calls {} of {} bytes", index(members_[member].rank),
-                                   kNames[static_cast<std::size_t>(slot.kind)], slot.bytes);
-    if (slot.root != 0) text += fmt::format(" from member {}", slot.root);
-    if (!slot.what.empty()) text += fmt::format(" for \"{}\"", slot.what);
-    return text;
 }
 
 // ---- Calls
@@ -143,10 +89,8 @@ std::string Communicator::describe(std::uint32_t member) const {
 
 void Communicator::all_gather(const CommCall& call, std::span<const float> mine, std::span<float> all) {
     Slot slot;
-    slot.kind = Kind::kAllGather;
-    slot.bytes = all.size_bytes();
     slot.in = mine;
-    meet(call, slot);
+    meet(call, CallKind::kAllGather, all.size_bytes(), slot);
     std::size_t at = 0;
     for (const Member& member : members_) {
         const std::span<const float> part = member.slot.in;
@@ -158,11 +102,9 @@ void Communicator::all_gather(const CommCall& call, std::span<const float> mine,
 
 void Communicator::reduce_scatter(const CommCall& call, std::span<const float> all, std::span<float> mine) {
     Slot slot;
-    slot.kind = Kind::kReduceScatter;
-    slot.bytes = all.size_bytes();
     slot.in = all;
     slot.part = mine.size();
-    meet(call, slot);
+    meet(call, CallKind::kReduceScatter, all.size_bytes(), slot);
     std::size_t first = 0;
     for (std::uint32_t m = 0; m < call.member; ++m) first += members_[m].slot.part;
     std::array<float, kStretch> sums;
@@ -184,11 +126,10 @@ void Communicator::all_reduce(const CommCall& call, std::span<float> values) {
 // sums can be formed in place.
 void Communicator::all_reduce(const CommCall& call, std::span<const std::span<float>> pieces) {
     Slot slot;
-    slot.kind = Kind::kAllReduce;
-    slot.bytes = total(pieces) * sizeof(float);
     slot.pieces = pieces;
-    meet(call, slot);
-    const auto [begin, end] = share(slot.bytes / sizeof(float), call.member, size());
+    const std::size_t count = total(pieces);
+    meet(call, CallKind::kAllReduce, count * sizeof(float), slot);
+    const auto [begin, end] = share(count, call.member, size());
     std::vector<Cursor>& cursors = members_[call.member].cursors;
     seek(cursors, begin);
     const auto at_cursor = [&](std::uint32_t m) {
@@ -228,10 +169,8 @@ void Communicator::seek(std::vector<Cursor>& cursors, std::size_t position) cons
 
 void Communicator::all_reduce(const CommCall& call, std::span<double> values) {
     Slot slot;
-    slot.kind = Kind::kAllReduceDouble;
-    slot.bytes = values.size_bytes();
     slot.doubles = values;
-    meet(call, slot);
+    meet(call, CallKind::kAllReduceDouble, values.size_bytes(), slot);
     const auto [begin, end] = share(values.size(), call.member, size());
     for (std::size_t i = begin; i < end; ++i) {
         double sum = members_[0].slot.doubles[i];
@@ -245,10 +184,9 @@ void Communicator::all_to_all(const CommCall& call, std::span<const std::span<co
                               std::span<const std::span<float>> in) {
     SLUICE_CHECK(out.size() % size() == 0 && in.size() == out.size(), "an all_to_all has parts for every member");
     Slot slot;
-    slot.kind = Kind::kAllToAll;
     slot.outs = out;
     slot.ins = in;
-    meet(call, slot);
+    meet(call, CallKind::kAllToAll, 0, slot);
     for (std::size_t first = 0; first < in.size(); first += size())
         for (std::uint32_t m = 0; m < size(); ++m) copy_span(members_[m].slot.outs[first + call.member], in[first + m]);
     leave(call);
@@ -257,11 +195,8 @@ void Communicator::all_to_all(const CommCall& call, std::span<const std::span<co
 void Communicator::broadcast(const CommCall& call, std::uint32_t root, std::span<std::byte> bytes) {
     SLUICE_CHECK(root < size(), "the root is a member");
     Slot slot;
-    slot.kind = Kind::kBroadcast;
-    slot.bytes = bytes.size();
-    slot.root = root;
     slot.source = bytes;
-    meet(call, slot);
+    meet(call, CallKind::kBroadcast, bytes.size(), slot, root);
     if (call.member != root) copy_span(members_[root].slot.source, bytes);
     leave(call);
 }
@@ -269,25 +204,20 @@ void Communicator::broadcast(const CommCall& call, std::uint32_t root, std::span
 void Communicator::send(const CommCall& call, std::span<const std::byte> bytes) {
     SLUICE_CHECK(size() == 2 && call.member == 0, "member 0 of two sends");
     Slot slot;
-    slot.kind = Kind::kTransfer;
-    slot.bytes = bytes.size();
     slot.source = bytes;
-    meet(call, slot);
+    meet(call, CallKind::kTransfer, bytes.size(), slot);
     leave(call);
 }
 
 void Communicator::receive(const CommCall& call, std::span<std::byte> bytes) {
     SLUICE_CHECK(size() == 2 && call.member == 1, "member 1 of two receives");
-    Slot slot;
-    slot.kind = Kind::kTransfer;
-    slot.bytes = bytes.size();
-    meet(call, slot);
+    meet(call, CallKind::kTransfer, bytes.size(), {});
     copy_span(members_[0].slot.source, bytes);
     leave(call);
 }
 
 void Communicator::barrier(const CommCall& call) {
-    meet(call, {});
+    meet(call, CallKind::kBarrier, 0, {});
     leave(call);
 }
 

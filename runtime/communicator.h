@@ -9,7 +9,6 @@
 // RunStopped. After either a communicator is of no more use. Lists of spans are read by other members during the call.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,8 +19,8 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+#include "runtime/meeting.h"
 #include "runtime/run_monitor.h"
-#include "runtime/signal.h"
 #include "schedule/schedule.h"
 
 namespace sluice {
@@ -38,8 +37,8 @@ public:
     // `name` is for messages: "group 2". Refers to the monitor.
     Communicator(std::string name, std::vector<Rank> members, RunMonitor& monitor);
 
-    std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
-    std::uint32_t member_of(Rank rank) const;  // InternalError when it is not a member
+    std::uint32_t size() const { return meeting_.size(); }
+    std::uint32_t member_of(Rank rank) const { return meeting_.member_of(rank); }
 
     // `all` becomes the members' parts one behind the other; parts may differ in length. `mine` may be its own place in
     // `all`, and must not overlap it otherwise.
@@ -53,7 +52,8 @@ public:
     void all_reduce(const CommCall& call, std::span<const std::span<float>> pieces);
     void all_reduce(const CommCall& call, std::span<double> values);
     // Part j of `out` goes to member j, part i of `in` comes from member i. Parts may differ in length and be empty.
-    // Of several tensors in one call the parts follow one another: those of the first for every member, then of the next.
+    // Of several tensors in one call the parts follow one another: those of the first for every member, then of the
+    // next.
     void all_to_all(const CommCall& call, std::span<const std::span<const float>> out,
                     std::span<const std::span<float>> in);
     // The root's bytes become everybody's.
@@ -65,22 +65,8 @@ public:
     void barrier(const CommCall& call);
 
 private:
-    enum class Kind : std::uint8_t {
-        kAllGather,
-        kReduceScatter,
-        kAllReduce,
-        kAllReduceDouble,
-        kAllToAll,
-        kBroadcast,
-        kTransfer,
-        kBarrier,
-    };
     // What a member brings to a call. Kept until all have left it.
     struct Slot {
-        Kind kind = Kind::kBarrier;
-        std::size_t bytes = 0;
-        std::uint32_t root = 0;
-        std::string_view what;
         std::span<const float> in;                     // all_gather: mine; reduce_scatter: all
         std::size_t part = 0;                          // reduce_scatter: floats of mine
         std::span<const std::span<float>> pieces;      // all_reduce
@@ -93,25 +79,18 @@ private:
         std::size_t piece = 0, at = 0;
     };
     struct Member {
-        Rank rank{};
-        std::uint64_t calls = 0;  // begun
         Slot slot;
         std::vector<Cursor> cursors;  // by member; of this member's own walk
     };
 
-    void meet(const CommCall& call, const Slot& slot);
-    void leave(const CommCall& call);
-    void wait(Signal& signal, std::uint64_t target);
-    std::optional<std::string> find_fault() const;  // between the members of the call that all are in
-    std::string describe(std::uint32_t member) const;
+    void meet(const CommCall& call, CallKind kind, std::size_t bytes, const Slot& slot, std::uint32_t root = 0);
+    void leave(const CommCall& call) { meeting_.leave(call.member); }
+    std::optional<std::string> find_wrong_parts(CallKind kind, std::size_t bytes) const;
+    std::optional<std::string> find_wrong_exchange() const;
     void seek(std::vector<Cursor>& cursors, std::size_t position) const;
 
-    std::string name_;
-    RunMonitor& monitor_;
+    Meeting meeting_;
     std::vector<Member> members_;
-    Signal arrived_, left_;               // calls begun and ended, of all members together
-    Signal checked_;                      // calls whose partners have been compared
-    std::atomic<std::uint32_t> busy_{0};  // members that read or write the memory of others now
 };
 
 }  // namespace sluice
