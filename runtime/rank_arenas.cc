@@ -103,18 +103,18 @@ std::span<float> as_floats(std::span<std::byte> bytes) {
     return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-std::vector<RankArenas> map_arenas(const Schedule& schedule) {
+std::vector<RankArenas> map_arenas(const Schedule& schedule, std::span<const Rank> ranks) {
     ArenaSizes all;
-    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-        ArenaSizes own = arena_sizes(schedule, id_at<Rank>(r));
+    for (const Rank rank : ranks) {
+        ArenaSizes own = arena_sizes(schedule, rank);
         for (const Space space : {Space::kDevice, Space::kHost}) all[space] += own[space];
     }
     const Bytes device = all[Space::kDevice], host = all[Space::kHost];
-    require_memory(device + host, fmt::format("the arenas of {} ranks (device {}, host {})", schedule.ranks.size(),
+    require_memory(device + host, fmt::format("the arenas of {} ranks (device {}, host {})", ranks.size(),
                                               format(device), format(host)));
     std::vector<RankArenas> arenas;
-    arenas.reserve(schedule.ranks.size());
-    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) arenas.emplace_back(schedule, id_at<Rank>(r));
+    arenas.reserve(ranks.size());
+    for (const Rank rank : ranks) arenas.emplace_back(schedule, rank);
     return arenas;
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/rank_program.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "schedule/happens_before.h"
@@ -79,7 +80,7 @@ void set_spans(RankProgram& program, const std::vector<std::size_t>& counts) {
 
 }  // namespace
 
-std::vector<RankProgram> rank_programs(const Schedule& schedule) {
+std::vector<RankProgram> rank_programs(const Schedule& schedule, std::span<const Rank> ranks) {
     LaneIndex lanes(schedule);
     const auto order = topological_order(schedule, lanes);
     if (!order)
@@ -87,13 +88,18 @@ std::vector<RankProgram> rank_programs(const Schedule& schedule) {
     HappensBefore before(schedule, std::move(lanes));
     for (const OpId op : *order) before.enter(schedule.ops[index(op)]);
 
+    constexpr std::size_t kNotHere = std::numeric_limits<std::size_t>::max();
+    std::vector<std::size_t> position(schedule.ranks.size(), kNotHere);
     std::vector<RankProgram> programs;
-    for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
-        programs.push_back(empty_program(before.lanes(), id_at<Rank>(r)));
+    for (const Rank rank : ranks) {
+        position[index(rank)] = programs.size();
+        programs.push_back(empty_program(before.lanes(), rank));
+    }
     std::vector<std::vector<std::size_t>> counts(programs.size());
     WaitFinder finder(schedule, before);
     for (const OpId op : *order) {
-        const std::size_t rank = index(schedule.ops[index(op)].rank);
+        const std::size_t rank = position[index(schedule.ops[index(op)].rank)];
+        if (rank == kNotHere) continue;
         const std::vector<LaneEvent>& waits = finder.of(op);
         programs[rank].ops.push_back({op, {before.lanes().lane(op), before.lanes().place(op)}, {}});
         programs[rank].waits.insert(programs[rank].waits.end(), waits.begin(), waits.end());

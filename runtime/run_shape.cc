@@ -38,7 +38,7 @@ RankRole role_of(std::size_t rank, const Policy& p) {
     return role;
 }
 
-void read_layers(const Schedule& schedule, std::vector<RankRole>& ranks) {
+void read_layers(const Schedule& schedule, std::span<const Rank> local, std::vector<RankRole>& ranks) {
     constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
     for (RankRole& role : ranks) role.first_layer = kNone, role.layers = 0;
     std::vector<std::int64_t> last(ranks.size(), -1);
@@ -48,17 +48,19 @@ void read_layers(const Schedule& schedule, std::vector<RankRole>& ranks) {
         role.first_layer = std::min<std::int64_t>(role.first_layer, op.tag.layer);
         last[index(op.rank)] = std::max<std::int64_t>(last[index(op.rank)], op.tag.layer);
     }
+    for (const Rank rank : local)
+        if (last[index(rank)] < 0) refuse(fmt::format("rank {} has no layer", index(rank)));
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-        if (last[r] < 0) refuse(fmt::format("rank {} has no layer", r));
-        ranks[r].layers = last[r] - ranks[r].first_layer + 1;
+        if (last[r] < 0) ranks[r].first_layer = 0;
+        ranks[r].layers = last[r] < 0 ? 0 : last[r] - ranks[r].first_layer + 1;
     }
 }
 
-// The forward attention ops of rank 0 say where the sequence is cut.
-std::vector<RunSubsequence> read_subsequences(const Scenario& s, const Schedule& schedule) {
+// The forward attention ops of a rank say where the sequence is cut.
+std::vector<RunSubsequence> read_subsequences(const Scenario& s, const Schedule& schedule, Rank rank) {
     std::vector<RunSubsequence> found;
     for (const Op& op : schedule.ops) {
-        if (index(op.rank) != 0 || op.tag.function != Function::kAttention || op.tag.phase != Phase::kForward) continue;
+        if (op.rank != rank || op.tag.function != Function::kAttention || op.tag.phase != Phase::kForward) continue;
         const auto* work = std::get_if<Compute>(&op.work);
         if (work == nullptr || op.tag.subsequence < 0) continue;
         for (const Kernel& kernel : work->kernels) {
@@ -85,14 +87,14 @@ std::vector<RunSubsequence> read_subsequences(const Scenario& s, const Schedule&
 
 }  // namespace
 
-RunShape read_run_shape(const Scenario& scenario, const Schedule& schedule) {
+RunShape read_run_shape(const Scenario& scenario, const Schedule& schedule, std::span<const Rank> local) {
     check_policy(scenario, schedule);
     RunShape shape;
     shape.stages = scenario.policy.pp, shape.replicas = scenario.policy.dp, shape.shards = scenario.policy.sp;
     shape.weight_shards = scenario.weight_shards();
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) shape.ranks.push_back(role_of(r, scenario.policy));
-    read_layers(schedule, shape.ranks);
-    shape.subsequences = read_subsequences(scenario, schedule);
+    read_layers(schedule, local, shape.ranks);
+    shape.subsequences = read_subsequences(scenario, schedule, local.front());
     return shape;
 }
 

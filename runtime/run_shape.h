@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
@@ -13,7 +14,7 @@ namespace sluice {
 
 struct RankRole {
     std::int64_t stage = 0, replica = 0, shard = 0;
-    std::int64_t first_layer = 0, layers = 0;  // that its ops name
+    std::int64_t first_layer = 0, layers = 0;  // that its ops name; 0 where the schedule has none of them
 };
 
 // Tokens [begin, begin + length) of a sequence.
@@ -32,7 +33,7 @@ struct RunShape {
 
 // Throws InputError, one line, for what cannot be run: a schedule whose ops do not say what they compute (granularity
 // stage, the paper's inventory), another number of ranks than the scenario's degrees, an open choice, ZeRO,
-// subsequences that do not make the scenario's sequence.
-RunShape read_run_shape(const Scenario&, const Schedule&);
+// subsequences that do not make the scenario's sequence. The schedule has all ops of the local ranks at least.
+RunShape read_run_shape(const Scenario&, const Schedule&, std::span<const Rank> local);
 
 }  // namespace sluice

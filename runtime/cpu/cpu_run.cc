@@ -30,6 +30,12 @@ std::string explain_stuck(const Schedule& schedule, std::span<CpuBackend* const>
     return text;
 }
 
+std::vector<Rank> ranks_of(std::span<const RankArenas> arenas) {
+    std::vector<Rank> ranks;
+    for (const RankArenas& of_rank : arenas) ranks.push_back(of_rank.rank());
+    return ranks;
+}
+
 std::size_t count_threads(std::span<const RankProgram> programs) {
     std::size_t threads = 1 + programs.size();
     for (const RankProgram& program : programs) threads += program.lanes.size();
@@ -44,8 +50,7 @@ CpuRun::CpuRun(const Schedule& schedule, std::span<const RankArenas> arenas, Run
       monitor_(monitor),
       run_op_(std::move(run_op)),
       times_(schedule),
-      programs_(rank_programs(schedule)) {
-    SLUICE_CHECK(arenas.size() == programs_.size(), "a run has arenas for every rank");
+      programs_(rank_programs(schedule, ranks_of(arenas))) {
     monitor_.add_threads(count_threads(programs_));
     try {
         for (std::size_t r = 0; r < programs_.size(); ++r) {

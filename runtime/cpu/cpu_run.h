@@ -1,7 +1,7 @@
 // Runs a schedule on the CPU: ranks and their lanes are threads of this process, devices are arenas.
 //
 //   RunMonitor monitor;
-//   std::vector<RankArenas> arenas = map_arenas(schedule);
+//   std::vector<RankArenas> arenas = map_arenas(schedule, all_ranks(schedule));
 //   Communicators communicators(schedule, monitor);
 //   CpuRun run(schedule, arenas, monitor, run_op, options);       // run_op finds bytes in arenas, partners in
 //   communicators run.run_step(); Trace trace = measured_trace(schedule, run.times(), provenance);
@@ -43,7 +43,7 @@ struct CpuOptions {
 
 class CpuRun {
 public:
-    // Refers to everything but `options`. Starts a thread per rank and per lane. Throws InputError for a schedule that
+    // Runs the ranks that `arenas` are of. Refers to everything but `options`. Starts a thread per rank and per lane. Throws InputError for a schedule that
     // cannot be issued or whose copies do not copy as many bytes as they read and write.
     CpuRun(const Schedule& schedule, std::span<const RankArenas> arenas, RunMonitor& monitor, RunOp run_op,
            const CpuOptions& options = {});

@@ -1,8 +1,9 @@
-// The lanes of one rank as streams of the current GPU.
+// The lanes of one rank as streams of a GPU, or of a part of one.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -13,6 +14,7 @@
 #include "runtime/block_releases.h"
 #include "runtime/copy_pieces.h"
 #include "runtime/cuda/device_memory.h"
+#include "runtime/cuda/device_part.h"
 #include "runtime/cuda/stream_clock.h"
 #include "runtime/cuda/stream_events.h"
 #include "runtime/rank_arenas.h"
@@ -33,13 +35,15 @@ struct Disturbances {
 };
 
 // Every lane is a stream, every op ends with an event; an op first waits for the events of its `waits`. Nothing waits
-// on the host before finish_step(). Times come from the events: an op begins when its stream has come to it and its
-// waits are over. Issues compute and copies; schedules of one rank have nothing else.
+// on the host before finish_step() but an op that talks to other ranks, whose transport may: then the rank's thread
+// issues nothing else either, and its streams run out of work if its partners are much later. Times come from the
+// events: an op begins when its stream has come to it and its waits are over.
 class CudaBackend : public Backend {
 public:
-    // Refers to everything.
-    CudaBackend(const Schedule& schedule, const RankProgram& program, const RankArenas& arenas, IssueOp issue_op,
-                StepTimes& times, const Disturbances& disturbances = {});
+    // Refers to everything. `begin_step`, if not empty, is called at the begin of every step, on the rank's thread.
+    CudaBackend(const Schedule& schedule, const RankProgram& program, const RankArenas& arenas, const DevicePart& device,
+                IssueOp issue_op, StepTimes& times, const Disturbances& disturbances = {},
+                std::function<void()> begin_step = {});
 
     void begin_step(std::uint64_t step) override;
     void issue(const IssuedOp& op) override;
@@ -73,9 +77,11 @@ private:
     const Schedule& schedule_;
     const RankProgram& program_;
     const RankArenas& arenas_;
+    const DevicePart& device_;
     const IssueOp issue_op_;
     StepTimes& times_;
     const Disturbances disturbances_;
+    const std::function<void()> begin_step_;
     std::vector<OpEvents> events_of_;  // by op
     std::unique_ptr<Events> events_;
     std::unique_ptr<Events> step_begin_;         // one

@@ -29,7 +29,8 @@ private:
     std::size_t first_, count_, laps_ = 0;
 };
 
-// Puts all work of a compute op on the clock's stream and returns. Called by the rank's thread.
+// Puts all work of an op on the clock's stream and returns: of ops that compute or talk to other ranks. Called by the
+// rank's thread, which a talking op may block until its partners have come to theirs.
 using IssueOp = std::function<void(const Op& op, StreamClock& clock)>;
 
 }  // namespace sluice::cuda

@@ -15,6 +15,7 @@ using Event = CUevent_st*;
 class OwnedStream {
 public:
     OwnedStream();  // does not wait for the default stream, nor that for it
+    explicit OwnedStream(Stream stream) : stream_(stream) {}  // takes it over
     ~OwnedStream();
     OwnedStream(const OwnedStream&) = delete;
     OwnedStream& operator=(const OwnedStream&) = delete;

@@ -1,41 +1,41 @@
 #include "runtime/cuda_decoder/cuda_engine.h"
 
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/format_units.h"
-#include "runtime/cuda/check.h"
 #include "runtime/cuda/disturbance.h"
-#include "runtime/cuda/elementwise.h"
-#include "runtime/cuda_decoder/bind_op.h"
-#include "runtime/cuda_decoder/device_step_data.h"
-#include "runtime/decoder/made_tensors.h"
+#include "runtime/cuda_decoder/local_rank.h"
 #include "runtime/executor.h"
+#include "runtime/issue_order.h"
 #include "runtime/resident_memory.h"
-#include "schedule/describe.h"
 
 namespace sluice::cuda {
 namespace {
 
 constexpr std::int64_t kTile = 128;  // tokens: what cuDNN's kernels work on
-constexpr Bytes kLossSpace = 1_MiB;  // 16 bytes per token of a chunk of the loss
-constexpr Bytes kScratch{kScratchFloats * 4};
 
 [[noreturn]] void refuse(const std::string& what) { throw InputError("this schedule cannot be run on a GPU: " + what); }
 
-void expect_runnable(const EngineParts& parts) {
+bool talks(const Schedule& schedule, Rank rank) {
+    return std::any_of(schedule.ops.begin(), schedule.ops.end(), [&](const Op& op) {
+        return op.rank == rank && !std::holds_alternative<Compute>(op.work) && !std::holds_alternative<Copy>(op.work);
+    });
+}
+
+void expect_runnable(const EngineParts& parts, const CudaOptions& options) {
     const Precision& precision = parts.scenario.precision;
     if (precision.weights != DataType::kBf16 || precision.gradients != DataType::kFp32 ||
         precision.kv_gradients != DataType::kFp32)
         refuse(
             "got another precision, expected weights bf16, gradients and kv_gradients fp32 (in the scenario: "
             "precision: {weights: bf16})");
-    if (parts.schedule.ranks.size() != 1)
+    if (!options.transport && talks(parts.schedule, parts.local.front()))
         refuse(fmt::format("got {} ranks, expected 1: one GPU runs one rank", parts.schedule.ranks.size()));
     for (const RunSubsequence& sub : parts.shape.subsequences)
         if (sub.length.value % kTile != 0)
@@ -45,51 +45,51 @@ void expect_runnable(const EngineParts& parts) {
                             sub.length.value, kTile, kTile));
 }
 
+using DeviceParts = std::vector<std::shared_ptr<const DevicePart>>;  // of the local ranks
+
+DeviceParts device_parts(const EngineParts& parts, const DevicePartMaker& make) {
+    DeviceParts devices;
+    for (const Rank rank : parts.local) devices.push_back(make ? make(rank) : std::make_shared<const WholeDevice>());
+    return devices;
+}
+
 // Refuses before anything is taken.
-void expect_device_memory(const EngineParts& parts) {
-    const DeviceMemoryState state = device_memory_state();
-    const Bytes arena = arena_bytes(parts.schedule, Rank{}, Space::kDevice), fixed = fixed_device_bytes(parts.scenario);
-    if (arena + fixed > state.free)
-        throw EnvironmentError(
-            fmt::format("GPU memory is short: the schedule's arena needs {} and the engine {}, got {} free of {}",
-                        format(arena), format(fixed), format(state.free), format(state.total)));
+void expect_device_memory(const EngineParts& parts, const DeviceParts& devices) {
+    std::map<int, Bytes> arenas, fixed;  // by GPU
+    for (std::size_t k = 0; k < devices.size(); ++k) {
+        arenas[devices[k]->device()] += arena_bytes(parts.schedule, parts.local[k], Space::kDevice);
+        fixed[devices[k]->device()] += fixed_device_bytes(parts.scenario);
+    }
+    for (const auto& device : devices) {
+        device->make_current();
+        const DeviceMemoryState state = device_memory_state();
+        const Bytes arena = arenas[device->device()], beside = fixed[device->device()];
+        if (arena + beside > state.free)
+            throw EnvironmentError(
+                fmt::format("GPU memory is short: the schedule's arena needs {} and the engine {}, got {} free of {}",
+                            format(arena), format(beside), format(state.free), format(state.total)));
+    }
 }
 
 class CudaEngine : public Engine {
 public:
-    CudaEngine(const EngineParts& parts, const CudaOptions& options)
-        : parts_(parts),
-          layout_(parts.layouts.front()),
-          free_before_(device_memory_state().free),
-          host_(arena_bytes(parts.schedule, Rank{}, Space::kHost), "host arena of rank 0", options.pinning),
-          device_(arena_bytes(parts.schedule, Rank{}, Space::kDevice), "device arena of rank 0"),
-          scratch_(kScratch, "scratch of reductions"),
-          loss_space_(kLossSpace, "scratch of the loss"),
-          attention_(options.deterministic),
-          times_(parts.schedule),
-          programs_(rank_programs(parts.schedule)) {
-        arenas_.emplace_back(parts.schedule, Rank{}, device_.bytes(), host_.bytes());
-        step_data_.emplace(parts.scenario, parts.shape,
-                           vocabulary_shard(parts.scenario.model.vocabulary, parts.shape.shards, 0));
-        findings_.resize(1);
-        bind(options.deterministic);
-        clear(options.disturbances.poison_on_release ? kDevicePoison : 0);
+    CudaEngine(const EngineParts& parts, const CudaOptions& options, DeviceParts devices)
+        : parts_(parts), times_(parts.schedule), programs_(rank_programs(parts.schedule, parts.local)) {
+        expect_issuable(parts.schedule, programs_);
+        for (std::size_t k = 0; k < devices.size(); ++k) add_rank(parts.local[k], std::move(devices[k]), options);
+        make_transports(options);
+        bind(options);
         start(options.disturbances);
-        backend_->limit_copies(LaneKind::kCopyOut, options.copy_out_limit);
-        backend_->limit_copies(LaneKind::kCopyIn, options.copy_in_limit);
+        limit_copies(LaneKind::kCopyOut, options.copy_out_limit);
+        limit_copies(LaneKind::kCopyIn, options.copy_in_limit);
     }
     ~CudaEngine() override { executor_.reset(); }
 
-    void read(Rank, const ParameterSlice& slice, ParameterState state, std::span<float> values) const override {
-        download(reinterpret_cast<const std::byte*>(values_of(slice, state)), std::as_writable_bytes(values));
+    void read(Rank rank, const ParameterSlice& slice, ParameterState state, std::span<float> values) const override {
+        ranks_[position_of(rank)]->read(slice, state, values);
     }
-    void write(Rank, const ParameterSlice& slice, ParameterState state, std::span<const float> values) override {
-        float* const at = values_of(slice, state);
-        upload(std::as_bytes(values), reinterpret_cast<std::byte*>(at));
-        if (state != ParameterState::kWeights) return;
-        Bf16* const weights = reinterpret_cast<Bf16*>(buffer_of(BufferKind::kWeights, 0).data()) + slice.offset;
-        round_to_bf16(stream_.get(), at, weights, slice.held());
-        stream_.wait();
+    void write(Rank rank, const ParameterSlice& slice, ParameterState state, std::span<const float> values) override {
+        ranks_[position_of(rank)]->write(slice, state, values);
     }
 
     const std::vector<StepFindings>& run_step() override;
@@ -98,181 +98,113 @@ public:
         return Seconds{static_cast<double>(executor_->step_end() - executor_->step_begin()) * 1e-9};
     }
     void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) override {
-        backend_->limit_copies(lane, limit);
+        for (CudaBackend* const backend : lanes_) backend->limit_copies(lane, limit);
     }
-    const std::vector<RankArenas>& arenas() const override { return arenas_; }
+    const RankArenas& arenas(Rank rank) const override { return ranks_[position_of(rank)]->arenas(); }
     MemoryUse memory() const override;
 
 private:
-    void bind(bool deterministic);
-    void clear(std::uint32_t word);
+    void add_rank(Rank rank, std::shared_ptr<const DevicePart> device, const CudaOptions& options);
+    void make_transports(const CudaOptions& options);
+    void bind(const CudaOptions& options);
     void start(const Disturbances& disturbances);
-    std::span<std::byte> buffer_of(BufferKind kind, std::size_t k) const;
-    float* values_of(const ParameterSlice& slice, ParameterState state) const;
-    void expect_finite(const Op& op, Stream stream);
-    void expect_finite(const Op& op, const Buffer& buffer, std::string_view what, std::span<std::byte> bytes,
-                       bool is_float, Stream stream);
+    Transport* transport_of(std::size_t position) const {
+        return transports_.empty() ? nullptr : transports_[position].get();
+    }
+    std::size_t position_of(Rank rank) const {
+        return static_cast<std::size_t>(std::lower_bound(parts_.local.begin(), parts_.local.end(), rank) -
+                                        parts_.local.begin());
+    }
 
     const EngineParts parts_;
-    const ParameterLayout& layout_;
-    const Bytes free_before_;
-    PinnedMemory host_;
-    DeviceMemory device_, scratch_, loss_space_;
-    std::vector<RankArenas> arenas_;  // one
-    std::optional<DeviceStepData> step_data_;
-    OwnedStream stream_;  // between steps
-    Gemms gemms_;
-    AttentionPlans attention_;
-    std::vector<StepFindings> findings_;  // one
-    std::optional<CudaRank> rank_;
+    RunMonitor monitor_;
+    std::vector<std::unique_ptr<LocalRank>> ranks_;  // the local ones, as all that follow
+    std::vector<Group> groups_;
+    std::vector<std::unique_ptr<Transport>> transports_;  // empty where nobody talks
+    std::vector<StepFindings> findings_;
     std::vector<BoundCudaOp> bound_;  // by op; empty for copies
     StepTimes times_;
-    RunMonitor monitor_;
-    std::vector<RankProgram> programs_;  // one
-    CudaBackend* backend_ = nullptr;     // the one in backends_
+    std::vector<RankProgram> programs_;
+    std::vector<CudaBackend*> lanes_;  // those in backends_
     std::vector<std::unique_ptr<Backend>> backends_;
     std::unique_ptr<Executor> executor_;
 };
 
-void CudaEngine::bind(bool deterministic) {
-    rank_.emplace(CudaRank{{parts_.scenario, parts_.shape, parts_.schedule, arenas_.front(), layout_, Rank{}},
-                           gemms_,
-                           attention_,
-                           {scratch_.as<float>(), kScratchFloats},
-                           loss_space_.bytes(),
-                           step_data_->tokens(),
-                           step_data_->loss_sums(),
-                           parts_.inputs,
-                           stream_.get(),
-                           deterministic ? std::span<std::byte>{} : device_.bytes()});
-    for (const Op& op : parts_.schedule.ops)
-        bound_.push_back(std::holds_alternative<Compute>(op.work) ? bind_op(*rank_, op) : BoundCudaOp{});
+void CudaEngine::add_rank(Rank rank, std::shared_ptr<const DevicePart> device, const CudaOptions& options) {
+    ranks_.push_back(std::make_unique<LocalRank>(parts_, rank, std::move(device), options));
+    findings_.emplace_back();
 }
 
-void CudaEngine::clear(std::uint32_t word) {
-    const auto whole_words = [](std::span<std::byte> bytes) { return bytes.first(bytes.size() / 4 * 4); };
-    fill_words(stream_.get(), whole_words(device_.bytes()), word);
-    if (word != 0) fill_words(stream_.get(), whole_words(host_.bytes()), word);
-    stream_.wait();
+void CudaEngine::make_transports(const CudaOptions& options) {
+    if (!options.transport) return;
+    groups_ = transport_groups(parts_.schedule, parts_.shape.shards, parts_.shape.weight_shards);
+    std::vector<const DevicePart*> devices;
+    for (const auto& rank : ranks_) devices.push_back(&rank->device());
+    transports_ = options.transport({parts_.schedule, groups_, parts_.local, devices, monitor_});
+    SLUICE_CHECK(transports_.size() == ranks_.size(), "one transport per local rank");
+}
+
+void CudaEngine::bind(const CudaOptions& options) {
+    bound_.resize(parts_.schedule.ops.size());
+    for (std::size_t k = 0; k < ranks_.size(); ++k) {
+        ranks_[k]->bind(transport_of(k), !options.deterministic, bound_);
+        ranks_[k]->clear(options.disturbances.poison_on_release ? kDevicePoison : 0);
+    }
 }
 
 void CudaEngine::start(const Disturbances& disturbances) {
-    monitor_.add_threads(2);  // this one and the rank's
-    auto backend = std::make_unique<CudaBackend>(
-        parts_.schedule, programs_.front(), arenas_.front(),
-        [this](const Op& op, StreamClock& clock) {
-            bound_[index(op.id)](clock);
-            if (parts_.inputs.check_finite) expect_finite(op, clock.stream());
-        },
-        times_, disturbances);
-    backend_ = backend.get();
-    backends_.push_back(std::move(backend));
+    monitor_.add_threads(1 + ranks_.size());  // this one and the ranks'
+    for (std::size_t k = 0; k < ranks_.size(); ++k) {
+        LocalRank& rank = *ranks_[k];
+        rank.device().make_current();
+        Transport* const transport = transport_of(k);
+        auto backend = std::make_unique<CudaBackend>(
+            parts_.schedule, programs_[k], rank.arenas(), rank.device(),
+            [this, &rank](const Op& op, StreamClock& clock) {
+                bound_[index(op.id)](clock);
+                if (parts_.inputs.check_finite) rank.expect_finite(op, clock.stream());
+            },
+            times_, disturbances,
+            transport == nullptr ? std::function<void()>{} : [transport] { transport->begin_step(); });
+        lanes_.push_back(backend.get());
+        backends_.push_back(std::move(backend));
+    }
     executor_ = std::make_unique<Executor>(programs_, backends_, monitor_);
 }
 
 const std::vector<StepFindings>& CudaEngine::run_step() {
-    step_data_->begin_step(parts_.inputs);
+    for (const auto& rank : ranks_) rank->begin_step();
     executor_->run_step();
     times_.begin = executor_->step_begin();
-    StepFindings& found = findings_.front();
-    found.loss_sum = step_data_->losses();
-    double squares = 0;
-    for (const Op& op : parts_.schedule.ops)
-        if (op.tag.function == Function::kGradientNorm && std::holds_alternative<Compute>(op.work))
-            for (const Access& access : op.accesses)
-                if (parts_.schedule.buffers[index(access.buffer)].kind == BufferKind::kComm)
-                    download(arenas_.front().span_of(access).data(), std::as_writable_bytes(std::span(&squares, 1)));
-    found.gradient_norm = std::sqrt(squares);
-    found.stepped = std::isfinite(found.gradient_norm);
+    for (std::size_t k = 0; k < ranks_.size(); ++k) ranks_[k]->find(findings_[k]);
     return findings_;
-}
-
-std::span<std::byte> CudaEngine::buffer_of(BufferKind kind, std::size_t k) const {
-    for (const Buffer& buffer : parts_.schedule.buffers)
-        if (buffer.kind == kind && buffer.space == Space::kDevice && k-- == 0)
-            return arenas_.front().span_of(buffer.id);
-    refuse(fmt::format("it has no buffer of kind {}", name(kind)));
-}
-
-float* CudaEngine::values_of(const ParameterSlice& slice, ParameterState state) const {
-    if (state == ParameterState::kGradients) {
-        return reinterpret_cast<float*>(buffer_of(BufferKind::kGrads, slice.part).data()) +
-               (slice.offset - layout_.parts[slice.part].offset);
-    }
-    // Master weights, then the first moments, then the second.
-    const std::int64_t part = state == ParameterState::kWeights ? 0 : state == ParameterState::kFirstMoment ? 1 : 2;
-    return reinterpret_cast<float*>(buffer_of(BufferKind::kOptimizer, 0).data()) + part * layout_.elements +
-           slice.offset;
-}
-
-// Waits for the op: only the step that looks for what was not finite comes here.
-void CudaEngine::expect_finite(const Op& op, Stream stream) {
-    for (const Access& access : op.accesses) {
-        const Buffer& buffer = parts_.schedule.buffers[index(access.buffer)];
-        if (access.mode == AccessMode::kRead || buffer.kind == BufferKind::kWorkspace ||
-            buffer.kind == BufferKind::kOptimizer || buffer.kind == BufferKind::kWeights ||
-            buffer.kind == BufferKind::kComm)
-            continue;
-        const std::span<std::byte> bytes = arenas_.front().span_of(access);
-        if (buffer.tensors.empty()) {
-            const bool is_float = buffer.kind == BufferKind::kGrads || buffer.kind == BufferKind::kDkv;
-            expect_finite(op, buffer, "", bytes, is_float, stream);
-            continue;
-        }
-        std::size_t begin = 0;
-        for (const SavedTensor& saved : buffer.tensors) {
-            const auto count = static_cast<std::size_t>(saved.bytes.value);
-            const bool is_float = saved.tensor == Tensor::kNorm1Statistics ||
-                                  saved.tensor == Tensor::kNorm2Statistics || saved.tensor == Tensor::kLogSumExp;
-            if (makes(op.tag.function, saved.tensor))
-                expect_finite(op, buffer, name(saved.tensor), bytes.subspan(begin, count), is_float, stream);
-            begin += count;
-        }
-    }
-}
-
-void CudaEngine::expect_finite(const Op& op, const Buffer& buffer, std::string_view what, std::span<std::byte> bytes,
-                               bool is_float, Stream stream) {
-    auto* const count = reinterpret_cast<unsigned long long*>(loss_space_.bytes().data());
-    check(cudaMemsetAsync(count, 0, sizeof *count, stream), "clear a count");
-    if (is_float)
-        count_non_finite(stream, reinterpret_cast<const float*>(bytes.data()),
-                         static_cast<std::int64_t>(bytes.size() / sizeof(float)), count);
-    else
-        count_non_finite(stream, reinterpret_cast<const Bf16*>(bytes.data()),
-                         static_cast<std::int64_t>(bytes.size() / sizeof(Bf16)), count);
-    check(cudaStreamSynchronize(stream), "the op that is looked at");
-    unsigned long long found = 0;
-    download(reinterpret_cast<const std::byte*>(count), std::as_writable_bytes(std::span(&found, 1)));
-    if (found == 0) return;
-    throw InternalError(fmt::format(
-        "step {}: the first values that are not finite are made by {}, {} {} of layer {}, subsequence {}: {} of {} {}",
-        parts_.inputs.optimizer.step, describe(op), name(op.tag.phase), name(op.tag.function), op.tag.layer,
-        op.tag.subsequence, found, describe(buffer), what));
 }
 
 MemoryUse CudaEngine::memory() const {
     MemoryUse use;
-    use.device = Bytes{static_cast<std::int64_t>(device_.bytes().size())};
-    use.host = Bytes{static_cast<std::int64_t>(host_.bytes().size())};
+    std::set<int> asked;  // GPUs
+    for (const auto& rank : ranks_) {
+        use.device += rank->device_bytes();
+        use.host += rank->host_bytes();
+        if (!asked.insert(rank->device().device()).second) continue;
+        rank->device().make_current();
+        const DeviceMemoryState state = device_memory_state();
+        use.device_beyond += state.total - state.free;
+    }
+    use.device_beyond -= use.device;
     use.process = resident_memory();
     use.beyond = use.process - use.host;
-    const DeviceMemoryState state = device_memory_state();
-    use.device_beyond = state.total - state.free - use.device;
     return use;
 }
 
 }  // namespace
 
-Bytes fixed_device_bytes(const Scenario& scenario) {
-    return Bytes{Gemms::kWorkspaceBytes} + kScratch + kLossSpace + DeviceStepData::bytes(scenario);
-}
-
 EngineMaker cuda_engine(const CudaOptions& options) {
     return [options](const EngineParts& parts) -> std::unique_ptr<Engine> {
-        expect_runnable(parts);
-        expect_device_memory(parts);
-        return std::make_unique<CudaEngine>(parts, options);
+        expect_runnable(parts, options);
+        DeviceParts devices = device_parts(parts, options.device_of_rank);
+        expect_device_memory(parts, devices);
+        return std::make_unique<CudaEngine>(parts, options, std::move(devices));
     };
 }
 

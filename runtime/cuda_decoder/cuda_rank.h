@@ -12,6 +12,7 @@
 #include "runtime/cuda/gemm.h"
 #include "runtime/cuda/stream_clock.h"
 #include "runtime/cuda/token_embedding.h"
+#include "runtime/cuda/transport.h"
 #include "runtime/decoder/rank_context.h"
 #include "runtime/decoder/step_inputs.h"
 
@@ -32,6 +33,7 @@ struct CudaRank : RankSizes {
     const DeviceTokens& tokens_of_step;
     double* loss_sums = nullptr;  // on the device, by sequence of the batch
     const StepInputs& inputs;
+    Transport* transport = nullptr;  // nothing in a run of one rank
     // While ops are bound, before the first step: where algorithms are tried out, and on what memory; empty: they are
     // not tried out.
     Stream binding_stream = nullptr;

@@ -73,7 +73,7 @@ class CpuEngine : public Engine {
 public:
     CpuEngine(const EngineParts& parts, const CpuOptions& options)
         : parts_(parts),
-          arenas_(map_arenas(parts.schedule)),
+          arenas_(map_arenas(parts.schedule, parts.local)),
           rotary_(rotary_table(parts.scenario)),
           communicators_(parts.schedule, monitor_) {
         const Precision& precision = parts.scenario.precision;
@@ -82,6 +82,10 @@ public:
             throw InputError(
                 "this schedule cannot be run on the CPU: got bf16, expected precision fp32 throughout (in the "
                 "scenario: precision: {weights: fp32})");
+        if (parts.local.size() != parts.schedule.ranks.size())
+            throw InputError(fmt::format(
+                "this schedule cannot be run on the CPU: got {} of its {} ranks, expected all of them in one process",
+                parts.local.size(), parts.schedule.ranks.size()));
         add_loss_groups();
         add_contexts();
         for (const Op& op : parts.schedule.ops) bound_.push_back(bind_op(contexts_[index(op.rank)], op));
@@ -110,7 +114,7 @@ public:
     const StepTimes& times() const override { return run_->times(); }
     Seconds step_time() const override { return run_->step_time(); }
     void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) override { run_->limit_copies(lane, limit); }
-    const std::vector<RankArenas>& arenas() const override { return arenas_; }
+    const RankArenas& arenas(Rank rank) const override { return arenas_[index(rank)]; }
     MemoryUse memory() const override;
 
 private:

@@ -1,4 +1,5 @@
-// What a session runs its steps on: the CPU, or a GPU. It holds the memory of all ranks, and what every op does there.
+// What a session runs its steps on: the CPU, or GPUs. It holds the memory of the local ranks, those that this process runs,
+// and what every op does there.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ namespace sluice {
 enum class ParameterState : std::uint8_t { kWeights, kGradients, kFirstMoment, kSecondMoment };
 
 struct MemoryUse {
-    Bytes device{}, host{};  // arenas of all ranks
+    Bytes device{}, host{};  // arenas of the local ranks
     Bytes process{};         // resident in the host's memory, of the whole process
     Bytes beyond{};          // of that, what is no arena
     Bytes device_beyond{};   // in a GPU's memory beyond its arena: context, libraries, tokens; 0 on the CPU
@@ -33,22 +34,22 @@ class Engine {
 public:
     virtual ~Engine() = default;
 
-    // The slice's values on the rank, between steps.
+    // The slice's values on the rank, a local one, between steps.
     virtual void read(Rank, const ParameterSlice&, ParameterState, std::span<float> values) const = 0;
     virtual void write(Rank, const ParameterSlice&, ParameterState, std::span<const float> values) = 0;
 
-    // Runs one step on EngineParts::inputs and returns what each rank found. Throws the first failure, in one line;
-    // after that the engine is of no more use.
+    // Runs one step on EngineParts::inputs and returns what each local rank found, in their order. Throws the first
+    // failure, in one line; after that the engine is of no more use.
     virtual const std::vector<StepFindings>& run_step() = 0;
 
-    // Of the last step.
+    // Of the last step: ops of local ranks, 0 for others.
     virtual const StepTimes& times() const = 0;
     virtual Seconds step_time() const = 0;
 
     // From the next step on.
     virtual void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) = 0;
 
-    virtual const std::vector<RankArenas>& arenas() const = 0;
+    virtual const RankArenas& arenas(Rank) const = 0;  // of a local rank
     virtual MemoryUse memory() const = 0;
 };
 
@@ -57,7 +58,8 @@ struct EngineParts {
     const Scenario& scenario;
     const Schedule& schedule;
     const RunShape& shape;
-    std::span<const ParameterLayout> layouts;  // by rank
+    std::span<const ParameterLayout> layouts;  // by rank; empty ones for ranks that are not local
+    std::span<const Rank> local;               // ascending
     const StepInputs& inputs;                  // written between steps
 };
 using EngineMaker = std::function<std::unique_ptr<Engine>(const EngineParts&)>;

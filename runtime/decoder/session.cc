@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/local_ranks.h"
 #include "runtime/whole_parameters.h"
 
 namespace sluice {
@@ -14,48 +15,65 @@ namespace sluice {
 struct Session::State {
     Scenario scenario;
     Schedule schedule;
+    RunPart part;
     RunShape shape;
     std::vector<ParameterLayout> layouts;  // by rank
     StepInputs inputs;
     std::int64_t steps = 0;
     std::unique_ptr<Engine> engine;
 
-    State(Scenario scenario_in, Schedule schedule_in, const EngineMaker& make)
+    State(Scenario scenario_in, Schedule schedule_in, const EngineMaker& make, RunPart part_in)
         : scenario(std::move(scenario_in)),
           schedule(std::move(schedule_in)),
-          shape(read_run_shape(scenario, schedule)) {
-        for (std::size_t r = 0; r < schedule.ranks.size(); ++r)
-            layouts.push_back(parameter_layout(scenario, shape, id_at<Rank>(r)));
-        engine = make(EngineParts{scenario, schedule, shape, layouts, inputs});
+          part(std::move(part_in)),
+          shape(read_run_shape(scenario, schedule, local_ranks())) {
+        layouts.resize(schedule.ranks.size());
+        for (const Rank rank : part.local) layouts[index(rank)] = parameter_layout(scenario, shape, rank);
+        engine = make(EngineParts{scenario, schedule, shape, layouts, part.local, inputs});
+    }
+
+    const std::vector<Rank>& local_ranks() {
+        if (part.local.empty()) part.local = all_ranks(schedule);
+        return part.local;
     }
 
     // Shards that share out the vocabulary all know the loss of all tokens; with Ulysses each has that of its own.
-    double loss(const std::vector<StepFindings>& findings) const {
+    bool counts_loss(Rank rank) const {
+        return shape.last_stage(rank) && shape.ranks[index(rank)].shard < shape.shards / shape.weight_shards;
+    }
+
+    // Nothing where a rank that counts is not among `ranks`, whose findings these are.
+    std::optional<double> loss(const std::vector<Rank>& ranks, const std::vector<StepFindings>& findings) const {
         double sum = 0;
-        for (std::size_t r = 0; r < findings.size(); ++r)
-            if (shape.last_stage(id_at<Rank>(r)) && shape.ranks[r].shard < shape.shards / shape.weight_shards)
-                for (const double of_sequence : findings[r].loss_sum) sum += of_sequence;
+        std::size_t counted = 0, count = 0;
+        for (const Rank rank : all_ranks(schedule)) count += counts_loss(rank) ? 1 : 0;
+        for (std::size_t k = 0; k < ranks.size(); ++k) {
+            if (!counts_loss(ranks[k])) continue;
+            ++counted;
+            for (const double of_sequence : findings[k].loss_sum) sum += of_sequence;
+        }
+        if (counted < count) return std::nullopt;
         return sum / static_cast<double>(scenario.sequence.value * scenario.batch);
     }
 
     std::vector<WholeParameter> gathered(ParameterState weights) const;
 };
 
-Session::Session(Scenario scenario, Schedule schedule, const EngineMaker& engine)
-    : state_(std::make_unique<State>(std::move(scenario), std::move(schedule), engine)) {}
+Session::Session(Scenario scenario, Schedule schedule, const EngineMaker& engine, RunPart part)
+    : state_(std::make_unique<State>(std::move(scenario), std::move(schedule), engine, std::move(part))) {}
 Session::~Session() = default;
 
 void Session::initialise(std::uint64_t seed) {
     State& s = *state_;
     std::vector<float> values;
-    for (std::size_t r = 0; r < s.layouts.size(); ++r)
-        for (const ParameterSlice& slice : s.layouts[r].slices) {
+    for (const Rank rank : s.part.local)
+        for (const ParameterSlice& slice : s.layouts[index(rank)].slices) {
             values.resize(static_cast<std::size_t>(slice.held()));
             initialise_slice(slice, s.scenario.model.layers, seed, values);
-            s.engine->write(id_at<Rank>(r), slice, ParameterState::kWeights, values);
+            s.engine->write(rank, slice, ParameterState::kWeights, values);
             std::fill(values.begin(), values.end(), 0.0F);
-            s.engine->write(id_at<Rank>(r), slice, ParameterState::kFirstMoment, values);
-            s.engine->write(id_at<Rank>(r), slice, ParameterState::kSecondMoment, values);
+            s.engine->write(rank, slice, ParameterState::kFirstMoment, values);
+            s.engine->write(rank, slice, ParameterState::kSecondMoment, values);
         }
     s.steps = 0;
 }
@@ -79,14 +97,17 @@ StepReport Session::step(StepTokens tokens, const StepSettings& settings) {
                           1,
                           s.steps + 1};
     s.inputs.check_finite = false;
-    const std::vector<StepFindings>& found = s.engine->run_step();
-    const StepFindings& findings = found.front();
-    const StepReport report{s.steps + 1, s.loss(found), findings.gradient_norm, s.engine->step_time()};
-    if (!findings.stepped || !std::isfinite(report.loss)) {
+    const std::vector<StepFindings>& local = s.engine->run_step();
+    const StepFindings& findings = local.front();
+    const std::optional<double> loss =
+        s.part.share ? s.loss(all_ranks(s.schedule), s.part.share(local)) : s.loss(s.part.local, local);
+    const StepReport report{s.steps + 1, loss, findings.gradient_norm, s.engine->step_time()};
+    if (!findings.stepped || !std::isfinite(loss.value_or(0))) {
         s.inputs.check_finite = true;
         s.engine->run_step();  // throws at the first op that writes such a value
         throw InternalError(fmt::format("step {}: the loss is {} and the gradients' norm {}: no update is made",
-                                        report.step, report.loss, report.gradient_norm));
+                                        report.step, loss ? fmt::format("{}", *loss) : "not known here",
+                                        report.gradient_norm));
     }
     ++s.steps;
     return report;
@@ -97,6 +118,7 @@ void Session::set_steps(std::int64_t steps) { state_->steps = steps; }
 const Scenario& Session::scenario() const { return state_->scenario; }
 const Schedule& Session::schedule() const { return state_->schedule; }
 const RunShape& Session::shape() const { return state_->shape; }
+const std::vector<Rank>& Session::local() const { return state_->part.local; }
 Engine& Session::engine() { return *state_->engine; }
 
 // Replicas hold the same: the first one's are taken.
@@ -106,16 +128,17 @@ std::vector<WholeParameter> Session::State::gathered(ParameterState weights) con
     };
     std::map<std::string, Whole> whole;
     std::vector<float> values;
-    for (std::size_t r = 0; r < layouts.size(); ++r) {
-        if (shape.ranks[r].replica != 0) continue;
-        for (const ParameterSlice& slice : layouts[r].slices) {
-            if (slice.replicated && shape.ranks[r].shard != 0) continue;
+    for (const Rank rank : part.local) {
+        const RankRole& role = shape.ranks[index(rank)];
+        if (role.replica != 0) continue;
+        for (const ParameterSlice& slice : layouts[index(rank)].slices) {
+            if (slice.replicated && role.shard != 0) continue;
             const auto [at, is_new] = whole.try_emplace(slice.name);
             Whole& w = at->second;
             if (is_new) w.weights = w.first_moment = w.second_moment = empty_tensor(slice);
             values.resize(static_cast<std::size_t>(slice.held()));
             const auto add = [&](ParameterState state, WholeTensor& to) {
-                engine->read(id_at<Rank>(r), slice, state, values);
+                engine->read(rank, slice, state, values);
                 add_to_whole(slice, values, to);
             };
             add(weights, w.weights);
@@ -138,8 +161,8 @@ void Session::set_parameters(std::span<const WholeParameter> parameters) {
     std::map<std::string_view, const WholeParameter*> by_name;
     for (const WholeParameter& p : parameters) by_name[p.name] = &p;
     std::vector<float> values;
-    for (std::size_t r = 0; r < s.layouts.size(); ++r)
-        for (const ParameterSlice& slice : s.layouts[r].slices) {
+    for (const Rank rank : s.part.local)
+        for (const ParameterSlice& slice : s.layouts[index(rank)].slices) {
             const auto found = by_name.find(slice.name);
             if (found == by_name.end()) throw InputError(fmt::format("parameter {} is missing", slice.name));
             const WholeParameter& p = *found->second;
@@ -150,7 +173,7 @@ void Session::set_parameters(std::span<const WholeParameter> parameters) {
             values.resize(static_cast<std::size_t>(slice.held()));
             const auto set = [&](const std::vector<float>& whole, ParameterState state) {
                 take_from_whole(slice, {p.shape, whole}, values);
-                s.engine->write(id_at<Rank>(r), slice, state, values);
+                s.engine->write(rank, slice, state, values);
             };
             set(p.weights, ParameterState::kWeights);
             set(p.first_moment, ParameterState::kFirstMoment);

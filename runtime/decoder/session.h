@@ -1,4 +1,4 @@
-// A training run on one machine: ranks and their memory, weights, optimizer state, step after step.
+// A training run, or one process' part in it: ranks and their memory, weights, optimizer state, step after step.
 //
 // Everything is made in the constructor; a step allocates nothing but what reading its tokens needs, before it begins.
 #pragma once
@@ -33,8 +33,8 @@ struct StepSettings {
 
 struct StepReport {
     std::int64_t step = 0;     // counted from 1
-    double loss = 0;           // mean over all tokens of the batch
-    double gradient_norm = 0;  // of the whole model, before clipping
+    std::optional<double> loss;  // mean over all tokens of the batch; nothing where ranks that know it are not here
+    double gradient_norm = 0;    // of the whole model, before clipping
     Seconds time{};
 };
 
@@ -46,11 +46,21 @@ struct WholeParameter {
     std::vector<float> weights, first_moment, second_moment;
 };
 
+// Called when a step has ended, with what the local ranks found in it, in their order. Returns the same of all ranks of
+// the run, by rank.
+using ShareFindings = std::function<std::vector<StepFindings>(const std::vector<StepFindings>& local)>;
+
+// Which of the schedule's ranks this process runs, and how it hears of the others.
+struct RunPart {
+    std::vector<Rank> local;  // ascending; empty: all
+    ShareFindings share;      // empty: it does not
+};
+
 class Session {
 public:
     // Refers to nothing of the caller's. Throws InputError for a schedule that cannot be run, EnvironmentError when
     // memory is short.
-    Session(Scenario scenario, Schedule schedule, const EngineMaker& engine);
+    Session(Scenario scenario, Schedule schedule, const EngineMaker& engine, RunPart part = {});
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -68,14 +78,16 @@ public:
     std::int64_t steps() const;  // done
     void set_steps(std::int64_t steps);
 
-    // Gathered over ranks, by name.
+    // Gathered over local ranks, by name: elements that none of them holds are 0, parameters are missing.
     std::vector<WholeParameter> parameters() const;
-    // Every parameter of the model has to be there, with its shape. Throws InputError naming the first that is not.
+    // Every parameter of the local ranks has to be there, with its whole shape. Throws InputError naming the first that
+    // is not.
     void set_parameters(std::span<const WholeParameter> parameters);
 
     const Scenario& scenario() const;
     const Schedule& schedule() const;
     const RunShape& shape() const;
+    const std::vector<Rank>& local() const;
     Engine& engine();
 
     // A gradient of the last step, gathered over ranks: before the step only what earlier steps left. For tests.

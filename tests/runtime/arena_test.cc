@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/local_ranks.h"
 #include "runtime/rank_arenas.h"
 #include "tests/runtime/toy_step.h"
 
@@ -85,7 +86,7 @@ end
 
 TEST(RankArenas, FindsBuffersAndBlocks) {
     const Schedule schedule = parse(kBuffers);
-    const std::vector<RankArenas> arenas = map_arenas(schedule);
+    const std::vector<RankArenas> arenas = map_arenas(schedule, all_ranks(schedule));
     const RankArenas& rank = arenas[0];
     ASSERT_EQ(arenas.size(), 2U);
     EXPECT_EQ(rank.arena(Space::kDevice).size(), 608U);
@@ -117,7 +118,7 @@ TEST(RankArenas, RefusesWhatTheMachineLacks) {
     Schedule schedule = parse(kBuffers);
     schedule.buffers[1].bytes = 1024_GiB * 1024;
     try {
-        map_arenas(schedule);
+        map_arenas(schedule, all_ranks(schedule));
         ADD_FAILURE() << "mapped a pebibyte";
     } catch (const EnvironmentError& error) {
         const std::string message = error.what();

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "runtime/executor.h"
+#include "runtime/local_ranks.h"
 #include "runtime/recording_backend.h"
 #include "schedule/happens_before.h"
 #include "tests/support/random_program.h"
@@ -35,7 +36,7 @@ bool same_order(const Schedule& a, const Schedule& b) {
 TEST(RankProgram, WaitsOrderWhatTheScheduleOrdersAndNoneIsSpare) {
     for (std::uint32_t seed = 0; seed < 100; ++seed) {
         const Schedule schedule = random_program(seed, {.ranks = 2, .ops = 24, .after_percent = 90});
-        const std::vector<RankProgram> programs = rank_programs(schedule);
+        const std::vector<RankProgram> programs = rank_programs(schedule, all_ranks(schedule));
         const Schedule waits = by_waits(schedule, programs);
         EXPECT_TRUE(same_order(schedule, waits)) << seed;
         for (const Op& op : waits.ops)
@@ -53,7 +54,7 @@ TEST(RankProgram, OpsAreIssuedAfterWhatTheyWaitForHoweverListed) {
     b.compute(0, {}, {OpId{2}});
     b.compute(0);
     b.copy_out(0, x, y);
-    const std::vector<RankProgram> programs = rank_programs(b.schedule);
+    const std::vector<RankProgram> programs = rank_programs(b.schedule, all_ranks(b.schedule));
     std::vector<OpId> issued;
     for (const IssuedOp& op : programs[0].ops) issued.push_back(op.op);
     EXPECT_EQ(issued, (std::vector{OpId{2}, OpId{0}, OpId{1}}));
@@ -62,11 +63,11 @@ TEST(RankProgram, OpsAreIssuedAfterWhatTheyWaitForHoweverListed) {
     EXPECT_EQ(programs[0].ops[1].waits[0], (LaneEvent{1, 1}));
 
     b.schedule.ops[2].after = {OpId{1}};
-    EXPECT_THROW(rank_programs(b.schedule), InputError);
+    EXPECT_THROW(rank_programs(b.schedule, all_ranks(b.schedule)), InputError);
 }
 
 struct Recorded {
-    explicit Recorded(const Schedule& schedule) : programs(rank_programs(schedule)) {
+    explicit Recorded(const Schedule& schedule) : programs(rank_programs(schedule, all_ranks(schedule))) {
         for (const RankProgram& program : programs) {
             auto backend = std::make_unique<RecordingBackend>(program);
             recordings.push_back(backend.get());

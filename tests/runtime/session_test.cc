@@ -106,7 +106,7 @@ TEST(SessionMemory, OpsAloneWriteTheWholeArena) {
     const Scenario s = wide_scenario();
     Session session(s, lowered_schedule(s), cpu_engine());
     const Schedule& schedule = session.schedule();
-    const RankArenas& arenas = session.engine().arenas().front();
+    const RankArenas& arenas = session.engine().arenas(Rank{});
     for (const Space space : {Space::kDevice, Space::kHost}) poison(arenas.arena(space));
     session.initialise(1);
     session.step(random_tokens(s, 1), {});
@@ -137,7 +137,7 @@ TEST(SessionMemory, ArenasAreCloseToWhatLives) {
     const StepSummary summary = summarize_step(measured_trace(session.schedule(), session.engine().times(), {}));
     for (const PoolPeak& peak : summary.device_peaks) {
         EXPECT_EQ(peak.arena.value,
-                  static_cast<std::int64_t>(session.engine().arenas()[peak.owner].arena(Space::kDevice).size()));
+                  static_cast<std::int64_t>(session.engine().arenas(id_at<Rank>(peak.owner)).arena(Space::kDevice).size()));
         EXPECT_LE(peak.arena / peak.live, 1.05);
     }
     // Beside the arenas: the schedule, code, threads' stacks, OpenBLAS's buffers (one per thread that multiplies).
@@ -159,7 +159,7 @@ TEST(SessionMemory, SavingShardsFreesWhatTheInventorySays) {
         Session session(s, lowered_schedule(s), cpu_engine());
         session.initialise(1);
         session.step(random_tokens(s, 1), {});
-        return Bytes{static_cast<std::int64_t>(session.engine().arenas().front().arena(Space::kDevice).size())};
+        return Bytes{static_cast<std::int64_t>(session.engine().arenas(Rank{}).arena(Space::kDevice).size())};
     };
     const Bytes rows = 4_B * (512 * 64);
     const auto saved = [&](std::int64_t layers) {
@@ -188,7 +188,7 @@ std::vector<double> losses_on_text(const Scenario& s, int steps) {
             tokens.inputs[0].push_back(static_cast<unsigned char>(text[begin + t]));
             tokens.targets[0].push_back(static_cast<unsigned char>(text[begin + t + 1]));
         }
-        losses.push_back(session.step(std::move(tokens), settings).loss);
+        losses.push_back(session.step(std::move(tokens), settings).loss.value());
     }
     return losses;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <span>
 
+#include "runtime/local_ranks.h"
 #include "schedule/schedule_text.h"
 
 namespace sluice {
@@ -75,7 +76,7 @@ void ToyRunner::exchange(const Op& op) const {
 
 ToyRun::ToyRun(Schedule s, const CpuOptions& options, RunOp before_op)
     : schedule(std::move(s)),
-      arenas(map_arenas(schedule)),
+      arenas(map_arenas(schedule, all_ranks(schedule))),
       communicators(schedule, monitor),
       runner(schedule, arenas, communicators),
       run(

@@ -23,7 +23,7 @@ void expect_reference(const Scenario& scenario) {
     StepSettings settings;
     settings.learning_rate = 0, settings.clip = 0;
     const StepReport report = session.step(tokens, settings);
-    EXPECT_NEAR(report.loss, expected.loss, 1e-5 * expected.loss);
+    EXPECT_NEAR(report.loss.value(), expected.loss, 1e-5 * expected.loss);
     double squares = 0;
     std::size_t compared = 0;
     for (const WholeParameter& gradient : session.gradients()) {
@@ -119,7 +119,7 @@ std::vector<WholeParameter> trained(const Scenario& scenario, int steps, std::ve
     StepSettings settings;
     settings.learning_rate = 1e-2F;
     for (int k = 0; k < steps; ++k) {
-        const double loss = session.step(random_tokens(scenario, static_cast<std::uint32_t>(k)), settings).loss;
+        const double loss = session.step(random_tokens(scenario, static_cast<std::uint32_t>(k)), settings).loss.value();
         if (losses != nullptr) losses->push_back(loss);
     }
     return session.parameters();

@@ -32,7 +32,7 @@ TrainingOptions options(const std::string& checkpoints, std::int64_t steps) {
 
 std::vector<double> losses(TrainingRun& run) {
     std::vector<double> all;
-    while (!run.done()) all.push_back(run.step().report.loss);
+    while (!run.done()) all.push_back(run.step().report.loss.value());
     return all;
 }
 
@@ -124,7 +124,7 @@ TEST_F(ResumePlan, PlansChangeInMidRun) {
     run.limit_copies(LaneKind::kCopyOut, BytesPerSecond{50e6});
     std::vector<double> got;
     while (!run.done()) {
-        got.push_back(run.step().report.loss);
+        got.push_back(run.step().report.loss.value());
         if (got.size() % 4 == 0) {
             SmallTraining other = first;
             other.placement = got.size() % 8 == 0 ? "{ratio: 0.5}" : "recompute";

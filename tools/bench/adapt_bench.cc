@@ -90,7 +90,7 @@ void steps(TrainingRun& run, Adaptation& adaptation, std::int64_t count) {
         fmt::print(
             "step {:>2}  {:>8}  exposed copies {:5.1f}%  offloaded {:>8}  recomputed layers {:>2}  loss {:.6f}\n",
             r.report.step, format(r.report.time), 100 * r.worst_exposed_copies,
-            format(summarize_step(run.trace()).offloaded), recomputed(run.planned().plan), r.report.loss);
+            format(summarize_step(run.trace()).offloaded), recomputed(run.planned().plan), r.report.loss.value());
         const Adaptation::Decision decision = adaptation.after_step(run, r);
         for (const std::string& advice : decision.advice) fmt::print("         {}\n", advice);
         if (!decision.reason.empty()) fmt::print("         {}\n", decision.reason);

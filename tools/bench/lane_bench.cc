@@ -14,6 +14,7 @@
 
 #include "runtime/communicators.h"
 #include "runtime/cpu/cpu_run.h"
+#include "runtime/local_ranks.h"
 #include "schedule/schedule.h"
 
 namespace sluice {
@@ -68,7 +69,7 @@ Schedule two_ranks(std::uint32_t ops) {
 
 void measure(std::string_view what, const Schedule& schedule, std::int64_t work) {
     RunMonitor monitor;
-    const std::vector<RankArenas> arenas = map_arenas(schedule);
+    const std::vector<RankArenas> arenas = map_arenas(schedule, all_ranks(schedule));
     Communicators communicators(schedule, monitor);
     CpuRun run(schedule, arenas, monitor, [&](const Op& op, KernelClock&) {
         for (const std::int64_t until = work == 0 ? 0 : steady_now() + work; steady_now() < until;) {

@@ -259,16 +259,18 @@ void TrainingRun::limit_copies(LaneKind lane, std::optional<BytesPerSecond> limi
 
 std::string step_line(const StepRecord& r, std::int64_t steps) {
     return fmt::format(
-        "step {:>{}}/{}  loss {:.4f}  gradient {:.3f}  {:.0f} tokens/s  {}  exposed copies {:.1f}%  of floor {:.0f}%  "
+        "step {:>{}}/{}  loss {}  gradient {:.3f}  {:.0f} tokens/s  {}  exposed copies {:.1f}%  of floor {:.0f}%  "
         "peak {} device, {} host",
-        r.report.step, fmt::formatted_size("{}", steps), steps, r.report.loss, r.report.gradient_norm,
+        r.report.step, fmt::formatted_size("{}", steps), steps,
+        r.report.loss ? fmt::format("{:.4f}", *r.report.loss) : "-", r.report.gradient_norm,
         r.tokens_per_second, format(r.report.time), 100 * r.exposed_copies, 100 * r.of_floor, format(r.device_peak),
         format(r.host_peak));
 }
 
 std::string step_json(const StepRecord& r) {
-    return nlohmann::ordered_json{{"step", r.report.step},
-                                  {"loss", r.report.loss},
+    using Json = nlohmann::ordered_json;
+    return Json{{"step", r.report.step},
+                                  {"loss", r.report.loss ? Json(*r.report.loss) : Json(nullptr)},
                                   {"gradient_norm", r.report.gradient_norm},
                                   {"learning_rate", r.learning_rate},
                                   {"step_seconds", r.report.time.value},

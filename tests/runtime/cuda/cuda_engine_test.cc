@@ -84,7 +84,8 @@ TEST_F(CudaTraining, GradientsAreTheCpus) {
         const std::vector<WholeParameter> parameters = rounded(cpu.parameters());
         const StepTokens tokens = random_tokens(on_cpu, 1);
         const StepResult expected = step_of(cpu, parameters, tokens), got = step_of(gpu, parameters, tokens);
-        EXPECT_NEAR(got.report.loss, expected.report.loss, 2e-3 * expected.report.loss);
+        const double loss = expected.report.loss.value();
+        EXPECT_NEAR(got.report.loss.value(), loss, 2e-3 * loss);
         EXPECT_NEAR(got.report.gradient_norm, expected.report.gradient_norm, 1e-2 * expected.report.gradient_norm);
         ASSERT_EQ(got.gradients.size(), expected.gradients.size());
         for (std::size_t i = 0; i < got.gradients.size(); ++i)
@@ -105,7 +106,7 @@ std::vector<double> losses_of(const Scenario& s, int steps, const EngineMaker& e
     StepSettings settings;
     settings.learning_rate = 1e-3F;
     std::vector<double> losses;
-    for (int k = 0; k < steps; ++k) losses.push_back(session.step(tokens(s, k), settings).loss);
+    for (int k = 0; k < steps; ++k) losses.push_back(session.step(tokens(s, k), settings).loss.value());
     if (parameters != nullptr) *parameters = session.parameters();
     return losses;
 }
