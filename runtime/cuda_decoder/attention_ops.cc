@@ -33,6 +33,11 @@ std::span<Element> seen_values(const OperandsOf<Element>& o, BufferKind kind, st
     }
 }
 
+// Without weights: with Ulysses attention itself has none.
+LayerOp attention_op(const CudaRank& c, const Op& op) {
+    return {c, op, {c.schedule, c.arenas, op}, {c.schedule, c.arenas, op}, LayerParametersOf<Bf16>(c, nullptr)};
+}
+
 AttentionParts attention_parts(const LayerOp& l, bool with_kv = true) {
     const CudaRank& c = l.rank;
     const RunSubsequence& sub = c.subsequence(l.op);
@@ -196,6 +201,55 @@ BoundCudaOp bind_attention_weight(const CudaRank& c, const Op& op) {
             bias_backward(stream, parts.dq, dquery_bias.data(), scratch);
             bias_backward(stream, parts.own_dkv, dkv_bias.data(), scratch);
         }
+        clock.lap();
+    };
+}
+
+// Ulysses: the query and the own block of K and V, turned, have come from all members; the output goes back to them.
+BoundCudaOp bind_attention_of_heads_forward(const CudaRank& c, const Op& op) {
+    const LayerOp l = attention_op(c, op);
+    const AttentionParts p = attention_parts(l);
+    const Bf16Matrix out =
+        l.operands.matrix(l.operands.tensor(Tensor::kAttentionOutput), c.tokens(op), c.query_width());
+    float* const log_sum_exp = l.floats.tensor(Tensor::kLogSumExp).data();
+    AttentionPlans& plans = c.attention;
+    plans.prepare(p.shape, p.strides());
+    WorkspaceParts space(l.operands.bytes());
+    std::byte* const workspace = space.bytes(plans.forward_workspace(p.shape));
+    return [=, &plans](StreamClock& clock) {
+        plans.forward(clock.stream(), p.shape, p.operands(), {out, log_sum_exp}, workspace);
+        clock.lap();
+    };
+}
+
+// Leaves dQ, and dK and dV of the own subsequence, where they are sent from.
+BoundCudaOp bind_attention_of_heads_backward(const CudaRank& c, const Op& op) {
+    const LayerOp l = attention_op(c, op);
+    const AttentionParts p = attention_parts(l);
+    const std::int64_t tokens = c.tokens(op), width = c.query_width();
+    const ConstBf16Matrix dout = l.operands.matrix(l.operands.gathered(), tokens, width);
+    const Bf16Matrix out = l.operands.matrix(l.operands.tensor(Tensor::kAttentionOutput), tokens, width);
+    const float* const log_sum_exp = l.floats.tensor(Tensor::kLogSumExp).data();
+    AttentionPlans& plans = c.attention;
+    plans.prepare(p.shape, p.strides());
+    WorkspaceParts space(l.operands.bytes());
+    std::byte* const workspace = space.bytes(plans.backward_workspace(p.shape));
+    const Accumulator dkv = l.floats.accumulator(BufferKind::kDkv);
+    const Fp32Matrix dseen = l.floats.matrix(dkv.values, p.seen.rows, 2 * p.kv_width);
+    const Fp32Matrix own = dseen.row_range(p.shape.begin.value, tokens);
+    const std::span<Bf16> sent = l.operands.of_kind(BufferKind::kComm, AccessMode::kWrite);
+    const Bf16Matrix all = l.operands.matrix(sent, tokens, width + 2 * p.kv_width);  // for its size: q's rows, then
+                                                                                     // k's and v's
+    const Bf16Matrix dq{all.data, tokens, width}, own_dkv{all.data + tokens * width, tokens, 2 * p.kv_width};
+    return [=, &plans](StreamClock& clock) {
+        const Stream stream = clock.stream();
+        plans.backward(stream, p.shape, p.operands(), {out, log_sum_exp}, dout,
+                       {dq, dseen.column_range(0, p.kv_width), dseen.column_range(p.kv_width, p.kv_width), dkv.begins,
+                        std::nullopt},
+                       workspace);
+        clock.lap();
+        // Complete: all later subsequences have been here. It is turned back where it arrives.
+        rotate_and_round(stream, p.rotary, p.shape.begin, RotationSense::kBackward, 0, own, own_dkv);
         clock.lap();
     };
 }

@@ -33,13 +33,13 @@ void begin(Stream stream, const Accumulator& accumulator) {
 ConstBf16Matrix normed_input(const LayerOp& l, Tensor saved) {
     std::span<Bf16> x = l.operands.gathered();
     if (x.empty()) x = l.operands.tensor(saved);
-    return l.operands.matrix(x, l.rank.tokens(l.op), l.rank.model().hidden);
+    return l.operands.matrix(x, l.rank.matmul_rows(l.op), l.rank.model().hidden);
 }
 
 ConstBf16Matrix output_gradient(const LayerOp& l) {
     std::span<Bf16> dy = l.operands.gathered();
     if (dy.empty()) dy = l.operands.arriving();
-    return l.operands.matrix(dy, l.rank.tokens(l.op), l.rank.model().hidden);
+    return l.operands.matrix(dy, l.rank.matmul_rows(l.op), l.rank.model().hidden);
 }
 
 WorkspaceParts::WorkspaceParts(const OpBytes& op) : op_(op), space_(op.of_kind(BufferKind::kWorkspace)) {}
@@ -56,7 +56,9 @@ Bf16Matrix WorkspaceParts::bf16(std::int64_t rows, std::int64_t columns) {
     return {reinterpret_cast<Bf16*>(bytes(Bytes{rows * columns * 2})), rows, columns};
 }
 
-BoundCudaOp bind_op(const CudaRank& c, const Op& op) {
+namespace {
+
+BoundCudaOp bind_compute(const CudaRank& c, const Op& op) {
     const bool backward = op.tag.phase == Phase::kBackward, again = op.tag.phase == Phase::kRecompute;
     switch (op.tag.function) {
         case Function::kEmbedding:
@@ -67,6 +69,8 @@ BoundCudaOp bind_op(const CudaRank& c, const Op& op) {
             return backward ? bind_norm_backward(c, op, second) : bind_norm_forward(c, op, second);
         }
         case Function::kAttention:
+            if (c.exchanges_heads())
+                return backward ? bind_attention_of_heads_backward(c, op) : bind_attention_of_heads_forward(c, op);
             return backward ? bind_attention_backward(c, op) : bind_attention_forward(c, op);
         case Function::kMlp:
             return again ? bind_mlp_again(c, op) : backward ? bind_mlp_backward(c, op) : bind_mlp_forward(c, op);
@@ -83,7 +87,13 @@ BoundCudaOp bind_op(const CudaRank& c, const Op& op) {
         case Function::kNorms:
             return bind_norms_again(c, op);
         case Function::kQuery:
-            return bind_query_again(c, op);
+            return c.exchanges_heads() ? bind_qkv_forward(c, op) : bind_query_again(c, op);
+        case Function::kQkv:
+            return backward ? bind_qkv_backward(c, op) : bind_qkv_forward(c, op);
+        case Function::kProjection:
+            return backward ? bind_projection_backward(c, op) : bind_projection_forward(c, op);
+        case Function::kProjectionWeight:
+            return bind_projection_weight(c, op);
         case Function::kAttentionWeight:
             return bind_attention_weight(c, op);
         case Function::kMlpWeight:
@@ -95,6 +105,15 @@ BoundCudaOp bind_op(const CudaRank& c, const Op& op) {
         default:
             OpBytes(c.schedule, c.arenas, op).refuse("a compute op has to say what it computes");
     }
+}
+
+}  // namespace
+
+BoundCudaOp bind_op(const CudaRank& c, const Op& op) {
+    if (std::holds_alternative<Compute>(op.work)) return bind_compute(c, op);
+    if (std::holds_alternative<Copy>(op.work)) return {};
+    if (c.transport == nullptr) OpBytes(c.schedule, c.arenas, op).refuse("there is nobody to talk to");
+    return bind_message(c, *c.transport, op);
 }
 
 }  // namespace sluice::cuda

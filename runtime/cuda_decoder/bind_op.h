@@ -9,8 +9,8 @@
 
 namespace sluice::cuda {
 
-// Finds the operands of a compute op and chooses the algorithms of its products and attention. The rank must outlive
-// the result. Throws InputError for what this runtime cannot run.
+// Finds the operands of an op and chooses the algorithms of its products and attention. The rank must outlive the
+// result. Copies are the backend's own; for them it is empty. Throws InputError for what this runtime cannot run.
 BoundCudaOp bind_op(const CudaRank& rank, const Op& op);
 
 // ---- Its parts, by what the ops are about
@@ -61,6 +61,15 @@ BoundCudaOp bind_query_again(const CudaRank&, const Op&);
 BoundCudaOp bind_attention_backward(const CudaRank&, const Op&);
 BoundCudaOp bind_attention_weight(const CudaRank&, const Op&);
 
+// Ulysses: attention alone, and its projections of the rank's tokens.
+BoundCudaOp bind_attention_of_heads_forward(const CudaRank&, const Op&);
+BoundCudaOp bind_attention_of_heads_backward(const CudaRank&, const Op&);
+BoundCudaOp bind_qkv_forward(const CudaRank&, const Op&);  // or the query alone, again
+BoundCudaOp bind_qkv_backward(const CudaRank&, const Op&);
+BoundCudaOp bind_projection_forward(const CudaRank&, const Op&);
+BoundCudaOp bind_projection_backward(const CudaRank&, const Op&);
+BoundCudaOp bind_projection_weight(const CudaRank&, const Op&);
+
 BoundCudaOp bind_mlp_forward(const CudaRank&, const Op&);
 BoundCudaOp bind_mlp_again(const CudaRank&, const Op&);
 BoundCudaOp bind_activation_again(const CudaRank&, const Op&);
@@ -75,6 +84,9 @@ BoundCudaOp bind_final_norm_gradient(const CudaRank&, const Op&);
 
 BoundCudaOp bind_gradient_norm(const CudaRank&, const Op&);
 BoundCudaOp bind_adamw(const CudaRank&, const Op&);
+
+// A collective, a send or a receive. The transport must outlive the result.
+BoundCudaOp bind_message(const RankSizes&, Transport&, const Op&);
 
 // Floats that a norm of the model leaves per row: RMSNorm r; LayerNorm m, then r.
 std::int64_t statistics_per_row(const Architecture&);

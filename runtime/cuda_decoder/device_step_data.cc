@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace sluice::cuda {
@@ -26,17 +28,17 @@ void put(const std::vector<Element>& values, Element* device) {
 
 }  // namespace
 
-DeviceStepData::DeviceStepData(const Scenario& s, const RunShape& shape, VocabularyShard shard)
+DeviceStepData::DeviceStepData(const Scenario& s, std::vector<RunSubsequence> embedded, VocabularyShard shard)
     : length_(static_cast<std::size_t>(s.sequence.value)),
       batch_(static_cast<std::size_t>(s.batch)),
       shard_(shard),
-      subsequences_(shape.subsequences),
+      embedded_(std::move(embedded)),
       ids_(Bytes{kIdBytes * tokens_of(s)}, "tokens of a step"),
       sorted_(Bytes{kSortedBytes * tokens_of(s)}, "sorted tokens of a step"),
       losses_(Bytes{static_cast<std::int64_t>(sizeof(double)) * s.batch}, "losses") {
     tokens_.inputs = ids_.as<TokenId>();
     tokens_.targets = ids_.as<TokenId>() + tokens_of(s);
-    tokens_.sorted.assign(batch_, std::vector<DeviceSortedTokens>(subsequences_.size()));
+    tokens_.sorted.assign(batch_, std::vector<DeviceSortedTokens>(embedded_.size()));
 }
 
 Bytes DeviceStepData::bytes(const Scenario& s) {
@@ -49,11 +51,11 @@ void DeviceStepData::begin_step(const StepInputs& inputs) {
         expect_in_vocabulary(inputs.targets[b], b, shard_.vocabulary);
         put(inputs.inputs[b], const_cast<TokenId*>(tokens_.inputs) + b * length_);
         put(inputs.targets[b], const_cast<TokenId*>(tokens_.targets) + b * length_);
-        for (std::size_t i = 0; i < subsequences_.size(); ++i)
+        for (std::size_t i = 0; i < embedded_.size(); ++i)
             sort_into(b, i,
                       std::span(inputs.inputs[b])
-                          .subspan(static_cast<std::size_t>(subsequences_[i].begin.value),
-                                   static_cast<std::size_t>(subsequences_[i].length.value)));
+                          .subspan(static_cast<std::size_t>(embedded_[i].begin.value),
+                                   static_cast<std::size_t>(embedded_[i].length.value)));
     }
     put(std::vector<double>(batch_, 0), losses_.as<double>());
 }
@@ -61,7 +63,7 @@ void DeviceStepData::begin_step(const StepInputs& inputs) {
 // A slot has four places per token: token, row, and the begins, of which there is one more than rows, so two places.
 void DeviceStepData::sort_into(std::size_t sequence, std::size_t i, std::span<const TokenId> ids) {
     const SortedTokens sorted = sort_tokens(ids, shard_);
-    const std::size_t first = sequence * length_ + static_cast<std::size_t>(subsequences_[i].begin.value);
+    const std::size_t first = sequence * length_ + static_cast<std::size_t>(embedded_[i].begin.value);
     std::int32_t* const slot = sorted_.as<std::int32_t>() + 4 * first;
     put(sorted.token, slot);
     put(sorted.row, slot + ids.size());

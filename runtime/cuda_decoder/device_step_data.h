@@ -14,8 +14,9 @@ namespace sluice::cuda {
 
 class DeviceStepData {
 public:
-    // Room for the steps of this run; nothing is allocated on the device later.
-    DeviceStepData(const Scenario& scenario, const RunShape& shape, VocabularyShard shard);
+    // Room for the steps of this run; nothing is allocated on the device later. `embedded`: by subsequence, the tokens
+    // whose rows the rank's embedding makes (with Ulysses its own, otherwise all).
+    DeviceStepData(const Scenario& scenario, std::vector<RunSubsequence> embedded, VocabularyShard shard);
 
     static Bytes bytes(const Scenario& scenario);
 
@@ -33,7 +34,7 @@ private:
 
     std::size_t length_, batch_;
     VocabularyShard shard_;
-    std::vector<RunSubsequence> subsequences_;
+    std::vector<RunSubsequence> embedded_;
     DeviceMemory ids_, sorted_, losses_;
     DeviceTokens tokens_;
 };

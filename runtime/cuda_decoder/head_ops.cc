@@ -1,4 +1,11 @@
 // The embedding, the final norm and the loss.
+#include <cuda_runtime_api.h>
+
+#include <optional>
+#include <string>
+
+#include "runtime/communicators.h"
+#include "runtime/cuda/check.h"
 #include "runtime/cuda/elementwise.h"
 #include "runtime/cuda/vocabulary_loss.h"
 #include "runtime/cuda_decoder/bind_op.h"
@@ -36,31 +43,71 @@ NormWeights final_norm(const CudaRank& c, std::span<Bf16> part) {
             static_cast<float>(c.model().norm_epsilon)};
 }
 
-// Where the subsequence's tokens begin among those of the step.
+// Where the tokens of an op's rows begin among those of the step.
 std::int64_t first_token(const CudaRank& c, const Op& op) {
-    return op.tag.sequence * c.scenario.sequence.value + c.subsequence(op).begin.value;
+    return op.tag.sequence * c.scenario.sequence.value + c.first_position(op).value - c.first_row(op);
 }
 
 // What a chunk of the loss needs per token beside its logits.
 struct LossSpace {
-    LossPartial* partials = nullptr;
+    std::span<LossPartial> partials;  // of all shards, one behind the other
+    std::span<LossPartial> own;       // this shard's among them
     float* log_sum_exp = nullptr;
 };
 
 LossSpace loss_space(const CudaRank& c, const OpBytes& o, std::int64_t tokens) {
-    const auto partials = static_cast<std::size_t>(tokens) * sizeof(LossPartial);
-    if (partials + static_cast<std::size_t>(tokens) * sizeof(float) > c.loss_space.size())
+    const auto count = static_cast<std::size_t>(tokens);
+    const std::size_t partials = count * static_cast<std::size_t>(c.shape.weight_shards);
+    if (partials * sizeof(LossPartial) + count * sizeof(float) > c.loss_space.size())
         o.refuse("a chunk of the loss has too many tokens");
-    return {reinterpret_cast<LossPartial*>(c.loss_space.data()),
-            reinterpret_cast<float*>(c.loss_space.data() + partials)};
+    LossSpace space;
+    space.partials = {reinterpret_cast<LossPartial*>(c.loss_space.data()), partials};
+    space.own = space.partials.subspan(static_cast<std::size_t>(c.weight_shard()) * count, count);
+    space.log_sum_exp = reinterpret_cast<float*>(c.loss_space.data() + partials * sizeof(LossPartial));
+    return space;
 }
+
+// Everybody's partial results become known to all shards, in a group that nothing else uses.
+struct LossExchange {
+    Transport* transport = nullptr;  // nothing where nobody shares out the vocabulary
+    GroupId group{};
+    OpId op{};
+    std::string what;
+
+    LossExchange(const CudaRank& c, const Op& of) {
+        if (c.shape.weight_shards == 1) return;
+        if (c.transport == nullptr) OpBytes(c.schedule, c.arenas, of).refuse("there is nobody to talk to");
+        transport = c.transport, group = loss_group(c.schedule, c.shape.shards, c.rank);
+        op = of.id, what = describe_call(of);
+    }
+    void operator()(Stream stream, const LossSpace& space) const {
+        if (transport == nullptr) return;
+        transport->all_gather({op, what, stream}, group, std::as_bytes(space.own),
+                              std::as_writable_bytes(space.partials));
+    }
+};
 
 // A chunk of tokens: logits in the workspace, which become their gradient in place.
 struct LossChunk {
     Fp32Matrix logits;
-    std::int64_t begin = 0;  // first token, of the subsequence
-    Product<float> forward, dtable;
-    Product<Bf16> dx;
+    std::int64_t begin = 0;  // first token, of the op's rows
+    LossSpace space;
+    Bf16Matrix dx_rows;
+    std::optional<Product<float>> forward, dtable;  // nothing where the shard has none of the vocabulary
+    std::optional<Product<Bf16>> dx;
+
+    void make_logits(Stream stream) const {
+        if (forward) (*forward)(stream);
+    }
+    void make_dx(Stream stream) const {
+        if (dx) return (*dx)(stream);
+        check(cudaMemsetAsync(dx_rows.data, 0, static_cast<std::size_t>(dx_rows.rows * dx_rows.columns) * sizeof(Bf16),
+                              stream),
+              "clear a gradient");
+    }
+    void add_dtable(Stream stream) const {
+        if (dtable) (*dtable)(stream);
+    }
 };
 
 Bf16Matrix gradient_in_place(Fp32Matrix logits) {
@@ -84,12 +131,16 @@ std::vector<LossChunk> loss_chunks(const CudaRank& c, const Op& op, const HeadOp
         const std::int64_t tokens = gemm->m, columns = c.vocabulary().count;
         const Fp32Matrix logits{h.floats.workspace(tokens * columns).data(), tokens, columns};
         const ConstBf16Matrix rows = in.x.row_range(begin, tokens), dlogits = gradient_in_place(logits);
-        chunks.push_back({logits, begin, Product(c, kNo, rows, kYes, in.table, logits),
-                          Product(c, kYes, dlogits, kNo, rows, in.dtable, Store::kAdd),
-                          Product(c, kNo, dlogits, kNo, in.table, in.dx.row_range(begin, tokens))});
+        LossChunk& chunk = chunks.emplace_back();
+        chunk.logits = logits, chunk.begin = begin, chunk.dx_rows = in.dx.row_range(begin, tokens);
+        chunk.space = loss_space(c, h.operands.bytes(), tokens);
         begin += tokens;
+        if (columns == 0) continue;
+        chunk.forward.emplace(c, kNo, rows, kYes, in.table, logits);
+        chunk.dtable.emplace(c, kYes, dlogits, kNo, rows, in.dtable, Store::kAdd);
+        chunk.dx.emplace(c, kNo, dlogits, kNo, in.table, chunk.dx_rows);
     }
-    if (begin != c.tokens(op)) h.operands.refuse("the chunks of the loss do not make the subsequence");
+    if (begin != c.matmul_rows(op)) h.operands.refuse("the chunks of the loss do not make the subsequence");
     return chunks;
 }
 
@@ -99,11 +150,11 @@ BoundCudaOp bind_embedding_forward(const CudaRank& c, const Op& op) {
     const HeadOp h = head_op(c, op);
     const std::span<Bf16> part = weights_of(h.operands, *c.layout.embedding_part);
     const Bf16Matrix table = table_at(c, part, c.layout.embedding.table), positions = positions_at(c, part);
-    const Bf16Matrix target = h.operands.matrix(h.operands.target(), c.tokens(op), c.model().hidden);
+    const Bf16Matrix target = h.operands.matrix(h.operands.target(), c.matmul_rows(op), c.model().hidden);
     const Bf16Matrix own = target.row_range(c.first_row(op), c.rows(op));
     const TokenId* const ids = c.tokens_of_step.inputs + first_token(c, op);
     const VocabularyShard shard = c.vocabulary();
-    const Tokens begin = c.subsequence(op).begin + Tokens{c.first_row(op)};
+    const Tokens begin = c.first_position(op);
     return [=](StreamClock& clock) {
         token_embedding_forward(clock.stream(), ids, shard, table, target);
         // Once: by each shard to its own rows of the sums.
@@ -119,12 +170,12 @@ BoundCudaOp bind_embedding_backward(const CudaRank& c, const Op& op) {
     const Fp32Matrix positions = positions_at(c, gradients.values);
     std::span<Bf16> arriving = h.operands.gathered();
     if (arriving.empty()) arriving = h.operands.arriving();
-    const ConstBf16Matrix dy = h.operands.matrix(arriving, c.tokens(op), c.model().hidden);
+    const ConstBf16Matrix dy = h.operands.matrix(arriving, c.matmul_rows(op), c.model().hidden);
     const ConstBf16Matrix own = dy.row_range(c.first_row(op), c.rows(op));
     const DeviceSortedTokens& sorted =
         c.tokens_of_step
             .sorted[static_cast<std::size_t>(op.tag.sequence)][static_cast<std::size_t>(op.tag.subsequence)];
-    const Tokens begin = c.subsequence(op).begin + Tokens{c.first_row(op)};
+    const Tokens begin = c.first_position(op);
     return [=, &sorted](StreamClock& clock) {
         cuda::begin(clock.stream(), gradients);
         token_embedding_backward(clock.stream(), sorted, dy, table);
@@ -158,7 +209,7 @@ BoundCudaOp bind_final_norm(const CudaRank& c, const Op& op) {
 
 BoundCudaOp bind_loss(const CudaRank& c, const Op& op) {
     const HeadOp h = head_op(c, op);
-    const std::int64_t hidden = c.model().hidden, tokens = c.tokens(op);
+    const std::int64_t hidden = c.model().hidden, tokens = c.matmul_rows(op);
     const bool own_table = c.layout.head.table != kAbsent;
     const Accumulator head = h.floats.accumulator(BufferKind::kGrads, 0);
     const Accumulator other = own_table ? Accumulator{} : h.floats.accumulator(BufferKind::kGrads, 1);
@@ -172,7 +223,8 @@ BoundCudaOp bind_loss(const CudaRank& c, const Op& op) {
     in.x = h.operands.matrix(arriving, tokens, hidden);
     in.dx = h.operands.matrix(h.operands.target(), tokens, hidden);
     const std::vector<LossChunk> chunks = loss_chunks(c, op, h, in);
-    const LossSpace space = loss_space(c, h.operands.bytes(), chunks.front().logits.rows);
+    const LossExchange exchange(c, op);
+    const std::int64_t shards = c.shape.weight_shards;
     const TokenId* const targets = c.tokens_of_step.targets + first_token(c, op);
     const VocabularyShard shard = c.vocabulary();
     const Tokens all{c.scenario.sequence.value * c.scenario.batch};
@@ -183,15 +235,17 @@ BoundCudaOp bind_loss(const CudaRank& c, const Op& op) {
         if (other.begins) cuda::begin(stream, other);
         for (const LossChunk& chunk : chunks) {
             const TokenId* const ids = targets + chunk.begin;
-            chunk.forward(stream);
+            chunk.make_logits(stream);
             clock.lap();
-            loss_partials(stream, chunk.logits, ids, shard, space.partials);
-            combine_loss_partials(stream, space.partials, 1, chunk.logits.rows, space.log_sum_exp, loss_sum);
-            logits_gradient(stream, space.log_sum_exp, ids, shard, all, chunk.logits);
+            loss_partials(stream, chunk.logits, ids, shard, chunk.space.own.data());
+            exchange(stream, chunk.space);
+            combine_loss_partials(stream, chunk.space.partials.data(), shards, chunk.logits.rows,
+                                  chunk.space.log_sum_exp, loss_sum);
+            logits_gradient(stream, chunk.space.log_sum_exp, ids, shard, all, chunk.logits);
             clock.lap();
-            chunk.dx(stream);
+            chunk.make_dx(stream);
             clock.lap();
-            chunk.dtable(stream);
+            chunk.add_dtable(stream);
             clock.lap();
         }
     };

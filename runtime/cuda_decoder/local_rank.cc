@@ -26,6 +26,16 @@ Bytes loss_space_bytes(const Scenario& s) {
                                 static_cast<std::int64_t>(sizeof(float)))};
 }
 
+std::vector<RunSubsequence> embedded_tokens(const RunShape& shape, Rank rank) {
+    std::vector<RunSubsequence> embedded = shape.subsequences;
+    if (shape.shards == shape.weight_shards) return embedded;
+    for (RunSubsequence& sub : embedded) {
+        sub.length = sub.length / shape.shards;
+        sub.begin += sub.length * shape.ranks[index(rank)].shard;
+    }
+    return embedded;
+}
+
 // For the members that follow it in the constructor: all of them are of this device.
 std::shared_ptr<const DevicePart> made_current(std::shared_ptr<const DevicePart> device) {
     device->make_current();
@@ -57,7 +67,7 @@ LocalRank::LocalRank(const EngineParts& parts, Rank rank, std::shared_ptr<const 
 void LocalRank::bind(Transport* transport, bool try_algorithms, std::span<BoundCudaOp> bound) {
     device_->make_current();
     const RankSizes sizes{parts_.scenario, parts_.shape, parts_.schedule, arenas_, layout_, rank_};
-    step_data_.emplace(parts_.scenario, parts_.shape, sizes.vocabulary());
+    step_data_.emplace(parts_.scenario, embedded_tokens(parts_.shape, rank_), sizes.vocabulary());
     context_.emplace(CudaRank{sizes,
                               gemms_,
                               attention_,

@@ -33,8 +33,8 @@ Inner inner(const CudaRank& c, const Op& op, const OperandsOf<Bf16>& o) {
     Inner i;
     i.gated = c.gated(), i.ffn = c.ffn();
     i.form = c.model().positions == Positions::kRope ? GeluForm::kErf : GeluForm::kTanh;  // NeoX's, GPT-2's
-    i.first = o.matrix(o.tensor(Tensor::kFirstMlpOutput), c.tokens(op), c.first_width());
-    i.activation = o.matrix(o.tensor(Tensor::kActivationOutput), c.tokens(op), c.ffn());
+    i.first = o.matrix(o.tensor(Tensor::kFirstMlpOutput), c.matmul_rows(op), c.first_width());
+    i.activation = o.matrix(o.tensor(Tensor::kActivationOutput), c.matmul_rows(op), c.ffn());
     return i;
 }
 
@@ -63,7 +63,7 @@ BoundCudaOp bind_mlp_forward(const CudaRank& c, const Op& op) {
     const LayerOp l = layer_op(c, op);
     const Inner i = inner(c, op, l.operands);
     const FirstHalf first_half(l, i);
-    const Bf16Matrix target = l.operands.matrix(l.operands.target(), c.tokens(op), c.model().hidden);
+    const Bf16Matrix target = l.operands.matrix(l.operands.target(), c.matmul_rows(op), c.model().hidden);
     const Product second(c, kNo, i.activation, kYes, l.weights.second(), target);
     const std::span<Bf16> bias = l.weights.second_bias();
     const Bf16Matrix own = target.row_range(c.first_row(op), c.rows(op));
@@ -93,7 +93,7 @@ BoundCudaOp bind_mlp_backward(const CudaRank& c, const Op& op) {
     const LayerOp l = layer_op(c, op);
     const Inner i = inner(c, op, l.operands);
     const LayerGradients g = layer_gradients(l);
-    const std::int64_t tokens = c.tokens(op);
+    const std::int64_t tokens = c.matmul_rows(op);
     const ConstBf16Matrix dy = output_gradient(l);
     WorkspaceParts space(l.operands.bytes());
     const Bf16Matrix dactivation = space.bf16(tokens, c.ffn()), dfirst = space.bf16(tokens, c.first_width());
@@ -123,8 +123,8 @@ BoundCudaOp bind_mlp_weight(const CudaRank& c, const Op& op) {
     const LayerOp l = layer_op(c, op);
     const LayerGradients g = layer_gradients(l);
     WorkspaceParts space(l.operands.bytes());
-    space.bf16(c.tokens(op), c.ffn());
-    const Bf16Matrix dfirst = space.bf16(c.tokens(op), c.first_width());
+    space.bf16(c.matmul_rows(op), c.ffn());
+    const Bf16Matrix dfirst = space.bf16(c.matmul_rows(op), c.first_width());
     const Product weight(c, kYes, dfirst, kNo, normed_input(l, Tensor::kNorm2Output), g.of.first(), Store::kAdd);
     const std::span<float> dbias = g.of.first_bias();
     const Scratch scratch = c.scratch;
