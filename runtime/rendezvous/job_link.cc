@@ -1,0 +1,422 @@
+#include "runtime/rendezvous/job_link.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/kernel_clock.h"
+#include "runtime/rendezvous/verdict_frame.h"
+#include "runtime/rendezvous/wire.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::size_t kMostParcels = 2;  // a call is answered before the next one
+constexpr std::chrono::milliseconds kTick{50};
+
+std::string cut(std::string text, std::size_t most) {
+    if (text.size() > most) text = text.substr(0, most - 4) + " ...";
+    return text;
+}
+
+std::vector<std::byte> encode_text(const std::string& text) {
+    WireWriter writer;
+    writer.text(text);
+    return writer.take();
+}
+
+std::vector<std::byte> encode_number(std::int64_t number) {
+    WireWriter writer;
+    writer.u64(static_cast<std::uint64_t>(number));
+    return writer.take();
+}
+
+std::int64_t decode_number(const Frame& frame) {
+    WireReader reader(frame.payload);
+    const auto number = static_cast<std::int64_t>(reader.u64());
+    reader.expect_end();
+    return number;
+}
+
+StepProgress decode_progress(const Frame& frame) {
+    WireReader reader(frame.payload);
+    StepProgress progress;
+    progress.in_step = reader.u8() != 0;
+    progress.ended = reader.u64();
+    reader.expect_end();
+    return progress;
+}
+
+std::vector<std::byte> encode(const StepProgress& progress) {
+    WireWriter writer;
+    writer.u8(progress.in_step ? 1 : 0);
+    writer.u64(progress.ended);
+    return writer.take();
+}
+
+Descriptor make_bell() {
+    Descriptor bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!bell) throw EnvironmentError(fmt::format("eventfd: {}", std::strerror(errno)));
+    return bell;
+}
+
+}  // namespace
+
+JobLink::JobLink(std::uint32_t process, JoinedJob job, const JobLimits& limits)
+    : process_(process),
+      names_(std::move(job.names)),
+      limits_(limits),
+      in_flight_limit_(std::min(kLongestInFlight, std::size_t{12000} / names_.size() + 40)),
+      bell_(make_bell()),
+      watch_(names_, limits.watch, Clock::now()) {
+    for (std::size_t i = 0; i < job.connections.size(); ++i) {
+        Link& link = links_.emplace_back(Link{0, std::move(job.connections[i]), false, false, {}, 0, false, {}});
+        link.process = process == 0 ? static_cast<std::uint32_t>(i + 1) : 0;
+    }
+    thread_ = std::thread([this] { run(); });
+}
+
+JobLink::~JobLink() {
+    {
+        const std::lock_guard lock(mutex_);
+        run_.reset();
+        leaving_ = true;
+        leaving_at_ = Clock::now();
+        for (Link& link : links_) {
+            if (!link.connection.open()) continue;
+            if (!failure_ && !verdict_) link.connection.queue(FrameKind::kLeave);
+        }
+    }
+    wake();
+    thread_.join();
+}
+
+void JobLink::wake() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);  // full: it rings already
+}
+
+JobLink::Link& JobLink::link_to(std::uint32_t process) {
+    for (Link& link : links_)
+        if (link.process == process) return link;
+    throw InternalError(fmt::format("no connection to process {}", process));
+}
+
+// ---- For the caller
+// --------------------------------------------------------------------------------------------------
+
+void JobLink::send(std::uint32_t to, std::vector<std::byte> parcel) {
+    {
+        std::unique_lock lock(mutex_);
+        throw_if_over(lock);
+        Link& link = link_to(to);
+        if (link.connection.open()) link.connection.queue(FrameKind::kCall, parcel);
+    }
+    wake();
+}
+
+std::vector<std::byte> JobLink::receive(std::uint32_t from) {
+    std::unique_lock lock(mutex_);
+    Link& link = link_to(from);
+    changed_.wait(lock, [&] { return failure_ || verdict_ || !link.parcels.empty() || link.left; });
+    throw_if_over(lock);
+    if (link.parcels.empty()) {
+        fail_job(FailureKind::kInternal,
+                 fmt::format("{} has ended, but {} still waits for it", names_[from], names_[process_]));
+        wake();
+        throw_if_over(lock);
+    }
+    std::vector<std::byte> parcel = std::move(link.parcels.front());
+    link.parcels.pop_front();
+    return parcel;
+}
+
+void JobLink::throw_if_over(std::unique_lock<std::mutex>& lock) {
+    if (!failure_ && !verdict_) return;
+    changed_.wait(lock, [&] { return verdict_.has_value(); });
+    throw_verdict(*verdict_);
+}
+
+std::vector<JobLink::RoundTrip> JobLink::round_trips(std::uint32_t to, std::size_t count) {
+    std::unique_lock lock(mutex_);
+    throw_if_over(lock);
+    Link& link = link_to(to);
+    link.trips.clear();
+    link.trips_left = count;
+    link.trip_due = true;
+    wake();
+    changed_.wait(lock, [&] { return failure_ || verdict_ || link.trips_left == 0 || link.left; });
+    throw_if_over(lock);
+    return link.trips;
+}
+
+void JobLink::watch(JobRun run) {
+    const std::lock_guard lock(mutex_);
+    run_ = std::move(run);
+    stopped_run_ = false;
+    if (failure_) stop_run(failure_->kind, failure_->message);
+}
+
+void JobLink::unwatch() {
+    const std::lock_guard lock(mutex_);
+    run_.reset();
+}
+
+void JobLink::begin_failure(FailureKind kind, const std::string& message) {
+    {
+        const std::lock_guard lock(mutex_);
+        const bool named = names_.size() == 1 || message.starts_with(names_[process_]);
+        fail_job(kind, named ? message : fmt::format("{}: {}", names_[process_], message));
+    }
+    wake();
+}
+
+std::optional<Verdict> JobLink::verdict() {
+    std::unique_lock lock(mutex_);
+    if (!failure_ && !verdict_) return std::nullopt;
+    changed_.wait(lock, [&] { return verdict_.has_value(); });
+    return verdict_;
+}
+
+// ---- The thread
+// ------------------------------------------------------------------------------------------------------
+
+void JobLink::run() {
+    for (;;) {
+        wait_for_events();
+        const std::lock_guard lock(mutex_);
+        for (Link& link : links_)
+            if (link.connection.open()) serve(link);
+        tick();
+        changed_.notify_all();
+        if (finished()) return;
+    }
+}
+
+void JobLink::wait_for_events() {
+    std::vector<pollfd> all = {{bell_.get(), POLLIN, 0}};
+    {
+        const std::lock_guard lock(mutex_);
+        for (const Link& link : links_) {
+            const bool writes = link.connection.has_output() || link.trip_due;
+            if (link.connection.open())
+                all.push_back({link.connection.descriptor(), static_cast<short>(POLLIN | (writes ? POLLOUT : 0)), 0});
+        }
+    }
+    poll(all.data(), all.size(), static_cast<int>(kTick.count()));
+    std::uint64_t rung = 0;
+    [[maybe_unused]] const ssize_t got = read(bell_.get(), &rung, sizeof rung);
+}
+
+void JobLink::serve(Link& link) {
+    const bool open = link.connection.receive();
+    try {
+        while (const std::optional<Frame> frame = link.connection.next()) handle(link, *frame);
+    } catch (const InputError& error) {
+        return lose(link, fmt::format("is not understood: {}", error.what()));
+    }
+    if (link.trip_due) {
+        link.trip_due = false;
+        link.trips.push_back({steady_now(), 0, 0});
+        link.connection.queue(FrameKind::kClock);
+    }
+    if (!open || !link.connection.send())
+        return lose(link, "is lost: its connection ended, so it was killed or crashed");
+    if (leaving_ && !link.connection.has_output()) link.connection.end_output();
+}
+
+void JobLink::handle(Link& link, const Frame& frame) {
+    if (process_ == 0) watch_.heard(link.process, Clock::now());
+    switch (frame.kind) {
+        case FrameKind::kCall:
+            if (link.parcels.size() >= kMostParcels) throw InputError("it calls before it was answered");
+            link.parcels.push_back(frame.payload);
+            return;
+        case FrameKind::kLeave:
+            link.left = true;
+            if (process_ == 0) watch_.leave(link.process);
+            return;
+        default:
+            return process_ == 0 ? handle_at_root(link, frame) : handle_elsewhere(link, frame);
+    }
+}
+
+void JobLink::handle_at_root(Link& link, const Frame& frame) {
+    switch (frame.kind) {
+        case FrameKind::kProgress:
+            return watch_.progressed(link.process, decode_progress(frame), Clock::now());
+        case FrameKind::kClockIs:
+            if (link.trips_left == 0) throw InputError("it tells a time that nobody asked for");
+            link.trips.back().answered = decode_number(frame);
+            link.trips.back().received = steady_now();
+            link.trip_due = --link.trips_left > 0;
+            return;
+        case FrameKind::kFailure: {
+            const Verdict told = decode_verdict(frame.payload);
+            return fail_job(told.kind, told.line);
+        }
+        case FrameKind::kInFlight: {
+            WireReader reader(frame.payload);
+            std::string text = reader.text(kLargestNotice);
+            reader.expect_end();
+            link.reported = true;
+            if (failure_) failure_->in_flight[link.process] = cut(std::move(text), in_flight_limit_);
+            return;
+        }
+        default:
+            throw InputError(fmt::format("it sent a {}", name(frame.kind)));
+    }
+}
+
+void JobLink::handle_elsewhere(Link& link, const Frame& frame) {
+    switch (frame.kind) {
+        case FrameKind::kHeartbeat:
+            return;
+        case FrameKind::kClock:
+            return link.connection.queue(FrameKind::kClockIs, encode_number(steady_now()));
+        case FrameKind::kStop: {
+            const Verdict told = decode_verdict(frame.payload);
+            if (!failure_)
+                failure_ = Failure{told.kind, told.line, Clock::now(), std::vector<std::string>(names_.size())};
+            link.connection.queue(FrameKind::kInFlight,
+                                  encode_text(run_ ? cut(run_->in_flight(), in_flight_limit_) : ""));
+            return stop_run(told.kind, told.line);
+        }
+        case FrameKind::kVerdict:
+            return conclude(decode_verdict(frame.payload));
+        default:
+            throw InputError(fmt::format("it sent a {}", name(frame.kind)));
+    }
+}
+
+// Whoever took leave, or is ending with a verdict, is expected to go.
+void JobLink::lose(Link& link, const std::string& how) {
+    link.connection.close();
+    if (process_ == 0) watch_.leave(link.process);
+    const bool expected = link.left || verdict_ || leaving_;
+    link.left = link.reported = true;
+    if (!expected) fail_job(FailureKind::kEnvironment, fmt::format("{} {}", names_[link.process], how));
+}
+
+void JobLink::tick() {
+    if (!leaving_) {
+        give_signs_of_life();
+        watch_others();
+    }
+    conclude_when_reported();
+    abandon_when_stuck();
+}
+
+void JobLink::give_signs_of_life() {
+    const Clock::time_point now = Clock::now();
+    if (now - signed_at_ < limits_.heartbeat) return;
+    signed_at_ = now;
+    const StepProgress progress = run_ ? run_->progress() : StepProgress{};
+    if (process_ == 0) watch_.progressed(0, progress, now);
+    for (Link& link : links_) {
+        if (!link.connection.open()) continue;
+        if (process_ == 0)
+            link.connection.queue(FrameKind::kHeartbeat);
+        else
+            link.connection.queue(FrameKind::kProgress, encode(progress));
+        link.connection.send();
+    }
+}
+
+void JobLink::watch_others() {
+    if (failure_ || verdict_) return;
+    if (process_ == 0) {
+        const std::optional<JobWatch::Alarm> alarm = watch_.check(Clock::now());
+        if (alarm) fail_job(FailureKind::kEnvironment, alarm->message);
+        return;
+    }
+    Link& root = links_.front();
+    if (root.left || Clock::now() - root.connection.last_heard() <= limits_.watch.silence) return;
+    const double still = std::chrono::duration<double>(Clock::now() - root.connection.last_heard()).count();
+    lose(root,
+         fmt::format("has said nothing for {:.1f} s: its machine or the network is down, or it was stopped", still));
+}
+
+// ---- Failure
+// ---------------------------------------------------------------------------------------------------------
+
+void JobLink::fail_job(FailureKind kind, const std::string& message) {
+    if (failure_ || verdict_) return;
+    const std::string named = cut(message, kLongestMessage);
+    failure_ = Failure{kind, named, Clock::now(), std::vector<std::string>(names_.size())};
+    failure_->in_flight[process_] = run_ ? cut(run_->in_flight(), in_flight_limit_) : "";
+    for (Link& link : links_) {
+        if (!link.connection.open()) continue;
+        if (process_ == 0)
+            link.connection.queue(FrameKind::kStop, encode(Verdict{kind, named}));
+        else
+            link.connection.queue(FrameKind::kFailure, encode(Verdict{kind, named}));
+        link.connection.send();
+    }
+    stop_run(kind, named);
+    changed_.notify_all();
+}
+
+void JobLink::stop_run(FailureKind kind, const std::string& message) {
+    if (!run_ || stopped_run_) return;
+    stopped_run_ = true;
+    run_->stop(kind, message);
+}
+
+// Process 0 waits for what all were doing; the others for what process 0 then says, a little longer.
+void JobLink::conclude_when_reported() {
+    if (!failure_ || verdict_) return;
+    const Clock::duration since = Clock::now() - failure_->at;
+    if (process_ == 0) {
+        const bool all = std::all_of(links_.begin(), links_.end(),
+                                     [](const Link& link) { return link.reported || !link.connection.open(); });
+        if (!all && since < limits_.reports) return;
+        const Verdict verdict = own_verdict();
+        for (Link& link : links_)
+            if (link.connection.open())
+                link.connection.queue(FrameKind::kVerdict, encode(verdict)), link.connection.send();
+        return conclude(verdict);
+    }
+    if (!links_.front().connection.open() || since > limits_.reports + std::chrono::seconds(1)) conclude(own_verdict());
+}
+
+Verdict JobLink::own_verdict() const {
+    std::string line = failure_->message;
+    bool first = true;
+    for (const std::string& text : failure_->in_flight) {
+        if (text.empty()) continue;
+        line += (first ? "; in flight: " : "; ") + text;
+        first = false;
+    }
+    return {failure_->kind, std::move(line)};
+}
+
+void JobLink::conclude(Verdict verdict) {
+    if (verdict_) return;
+    if (!failure_) stop_run(verdict.kind, verdict.line);
+    verdict_ = std::move(verdict);
+    verdict_at_ = Clock::now();
+}
+
+void JobLink::abandon_when_stuck() {
+    if (!verdict_ || leaving_ || abandoned_ || !run_ || Clock::now() - verdict_at_ < limits_.unwinding) return;
+    abandoned_ = true;
+    if (run_->abandon) run_->abandon(*verdict_);
+}
+
+// When all has been said and the others have heard it.
+bool JobLink::finished() const {
+    if (!leaving_) return false;
+    if (Clock::now() - leaving_at_ > limits_.farewell) return true;
+    if (failure_ && !verdict_) return false;
+    return std::none_of(links_.begin(), links_.end(), [](const Link& link) { return link.connection.open(); });
+}
+
+}  // namespace sluice
