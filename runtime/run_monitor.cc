@@ -18,7 +18,8 @@ bool reached_soon(const Signal& signal, std::uint64_t target) {
     return false;
 }
 
-// Requires: an exception is being handled.
+}  // namespace
+
 RunFailure current_failure() {
     try {
         throw;
@@ -34,8 +35,6 @@ RunFailure current_failure() {
         return {FailureKind::kInternal, "an exception that is no std::exception"};
     }
 }
-
-}  // namespace
 
 void RunMonitor::add_threads(std::size_t count) {
     const std::lock_guard lock(mutex_);

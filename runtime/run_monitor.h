@@ -24,6 +24,9 @@ struct RunFailure {
     FailureKind kind = FailureKind::kInternal;
     std::string message;  // one line
 };
+// Of the exception that is being handled, of which there must be one: InputError and EnvironmentError keep their kind,
+// std::bad_alloc is of the environment, the rest is internal.
+RunFailure current_failure();
 
 class RunMonitor {
 public:

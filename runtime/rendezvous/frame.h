@@ -37,7 +37,7 @@ struct Frame {
 
 inline constexpr std::size_t kFrameHeader = 16;
 // Larger things go in several calls.
-inline constexpr std::size_t kLargestPayload = std::size_t{64} << 20;
+inline constexpr std::size_t kLargestPayload = std::size_t{8} << 20;
 // Of everything that is no call.
 inline constexpr std::size_t kLargestNotice = std::size_t{16} << 10;
 

@@ -49,6 +49,7 @@ StepProgress decode_progress(const Frame& frame) {
     WireReader reader(frame.payload);
     StepProgress progress;
     progress.in_step = reader.u8() != 0;
+    progress.waiting = reader.u8() != 0;
     progress.ended = reader.u64();
     reader.expect_end();
     return progress;
@@ -57,6 +58,7 @@ StepProgress decode_progress(const Frame& frame) {
 std::vector<std::byte> encode(const StepProgress& progress) {
     WireWriter writer;
     writer.u8(progress.in_step ? 1 : 0);
+    writer.u8(progress.waiting ? 1 : 0);
     writer.u64(progress.ended);
     return writer.take();
 }
@@ -125,7 +127,9 @@ void JobLink::send(std::uint32_t to, std::vector<std::byte> parcel) {
 std::vector<std::byte> JobLink::receive(std::uint32_t from) {
     std::unique_lock lock(mutex_);
     Link& link = link_to(from);
+    waiting_ = true;
     changed_.wait(lock, [&] { return failure_ || verdict_ || !link.parcels.empty() || link.left; });
+    waiting_ = false;
     throw_if_over(lock);
     if (link.parcels.empty()) {
         fail_job(FailureKind::kInternal,
@@ -160,13 +164,24 @@ std::vector<JobLink::RoundTrip> JobLink::round_trips(std::uint32_t to, std::size
 void JobLink::watch(JobRun run) {
     const std::lock_guard lock(mutex_);
     run_ = std::move(run);
+    last_in_flight_.clear();
     stopped_run_ = false;
     if (failure_) stop_run(failure_->kind, failure_->message);
 }
 
 void JobLink::unwatch() {
     const std::lock_guard lock(mutex_);
+    last_in_flight_ = in_flight();
     run_.reset();
+}
+
+// Of a run that is being unwound, what it did last.
+std::string JobLink::in_flight() const { return run_ ? cut(run_->in_flight(), in_flight_limit_) : last_in_flight_; }
+
+StepProgress JobLink::progress() const {
+    StepProgress progress = run_ ? run_->progress() : StepProgress{};
+    progress.waiting = waiting_ && !progress.in_step;
+    return progress;
 }
 
 void JobLink::begin_failure(FailureKind kind, const std::string& message) {
@@ -285,8 +300,7 @@ void JobLink::handle_elsewhere(Link& link, const Frame& frame) {
             const Verdict told = decode_verdict(frame.payload);
             if (!failure_)
                 failure_ = Failure{told.kind, told.line, Clock::now(), std::vector<std::string>(names_.size())};
-            link.connection.queue(FrameKind::kInFlight,
-                                  encode_text(run_ ? cut(run_->in_flight(), in_flight_limit_) : ""));
+            link.connection.queue(FrameKind::kInFlight, encode_text(in_flight()));
             return stop_run(told.kind, told.line);
         }
         case FrameKind::kVerdict:
@@ -318,14 +332,14 @@ void JobLink::give_signs_of_life() {
     const Clock::time_point now = Clock::now();
     if (now - signed_at_ < limits_.heartbeat) return;
     signed_at_ = now;
-    const StepProgress progress = run_ ? run_->progress() : StepProgress{};
-    if (process_ == 0) watch_.progressed(0, progress, now);
+    const StepProgress own = progress();
+    if (process_ == 0) watch_.progressed(0, own, now);
     for (Link& link : links_) {
         if (!link.connection.open()) continue;
         if (process_ == 0)
             link.connection.queue(FrameKind::kHeartbeat);
         else
-            link.connection.queue(FrameKind::kProgress, encode(progress));
+            link.connection.queue(FrameKind::kProgress, encode(own));
         link.connection.send();
     }
 }
@@ -351,7 +365,7 @@ void JobLink::fail_job(FailureKind kind, const std::string& message) {
     if (failure_ || verdict_) return;
     const std::string named = cut(message, kLongestMessage);
     failure_ = Failure{kind, named, Clock::now(), std::vector<std::string>(names_.size())};
-    failure_->in_flight[process_] = run_ ? cut(run_->in_flight(), in_flight_limit_) : "";
+    failure_->in_flight[process_] = in_flight();
     for (Link& link : links_) {
         if (!link.connection.open()) continue;
         if (process_ == 0)

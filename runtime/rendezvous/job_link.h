@@ -81,6 +81,8 @@ private:
     void stop_run(FailureKind kind, const std::string& message);
     void conclude_when_reported();
     void conclude(Verdict verdict);
+    std::string in_flight() const;
+    StepProgress progress() const;
     Verdict own_verdict() const;
     void abandon_when_stuck();
     bool finished() const;
@@ -98,6 +100,8 @@ private:
     std::vector<Link> links_;
     JobWatch watch_;  // at process 0
     std::optional<JobRun> run_;
+    std::string last_in_flight_;  // of a run that is watched no more
+    bool waiting_ = false;        // the caller, in receive()
     std::optional<Failure> failure_;
     std::optional<Verdict> verdict_;
     Clock::time_point verdict_at_, signed_at_, leaving_at_;

@@ -39,7 +39,8 @@ std::optional<JobWatch::Alarm> JobWatch::check(Time now) const {
     return stall(now);
 }
 
-// One that is outside a step may still be on its way to what the others wait for: then nobody is stuck.
+// One that is outside a step may still be on its way to what the others wait for: then nobody is stuck. Unless it
+// waits itself.
 std::optional<JobWatch::Alarm> JobWatch::stall(Time now) const {
     if (limits_.stall.count() == 0) return std::nullopt;
     Time latest = Time::min();
@@ -47,7 +48,8 @@ std::optional<JobWatch::Alarm> JobWatch::stall(Time now) const {
     for (std::uint32_t p = 0; p < watched_.size(); ++p) {
         const Watched& w = watched_[p];
         if (w.left) continue;
-        if (!w.progress.in_step) return std::nullopt;
+        if (!w.progress.in_step && !w.progress.waiting) return std::nullopt;
+        if (!w.progress.in_step) continue;
         latest = std::max(latest, w.moved);
         if (!stillest || w.moved < watched_[*stillest].moved) stillest = p;
     }

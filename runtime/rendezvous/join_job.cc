@@ -76,8 +76,8 @@ public:
                 if (Clock::now() >= until_) throw EnvironmentError(missing_text());
                 wait();
                 while (auto accepted = accept_from(listener_)) {
-                    if (strangers_.size() < kMostStrangers)
-                        strangers_.push_back({Connection(std::move(*accepted)), Clock::now() + kIntroduction});
+                    strangers_.push_back({Connection(std::move(*accepted)), Clock::now() + kIntroduction});
+                    if (strangers_.size() > kMostStrangers) strangers_.pop_front();
                 }
                 hear_members();
                 hear_strangers();
@@ -184,7 +184,9 @@ private:
         JoinedJob job;
         job.names = names_;
         for (auto& member : members_) {
-            member->queue(FrameKind::kWelcome);
+            WireWriter writer;
+            writer.text(names_[0]);
+            member->queue(FrameKind::kWelcome, writer.take());
             job.connections.push_back(std::move(*member));
         }
         return job;
@@ -202,38 +204,40 @@ private:
 // ---- The others
 // ------------------------------------------------------------------------------------------------------
 
-// True when welcome.
-bool read_answer(const LaunchPlace& place, Connection& connection, bool open) {
+// The name of process 0, when it says welcome.
+std::optional<std::string> read_answer(const LaunchPlace& place, Connection& connection, bool open) {
     const std::optional<Frame> frame = connection.next();
     if (!frame && !open)
         throw EnvironmentError(
             fmt::format("{}: process 0 ended before all processes were there", describe(place.meeting)));
-    if (!frame) return false;
+    if (!frame) return std::nullopt;
     if (frame->kind == FrameKind::kRefusal || frame->kind == FrameKind::kVerdict)
         throw_verdict(decode_verdict(frame->payload));
-    if (frame->kind != FrameKind::kWelcome || !frame->payload.empty())
+    if (frame->kind != FrameKind::kWelcome)
         throw InputError(fmt::format("{}: process 0 answered with a {}", describe(place.meeting), name(frame->kind)));
-    return true;
+    return WireReader(frame->payload).text(kLongestName);
 }
 
 JoinedJob visit(const LaunchPlace& place, const JobMember& member, const JobLimits& limits) {
     const Time until = Clock::now() + limits.join;
     Connection connection(connect_to(place.meeting, until));
     connection.queue(FrameKind::kHello, encode(Hello{place.process, place.processes, member}));
-    for (bool open = true;;) {
+    std::optional<std::string> root;
+    for (bool open = true; !root;) {
         if (!connection.send()) open = false;
         pollfd waiting{connection.descriptor(), static_cast<short>(POLLIN | (connection.has_output() ? POLLOUT : 0)),
                        0};
         poll(&waiting, 1, milliseconds_until(until));
         open = connection.receive() && open;
-        if (read_answer(place, connection, open)) break;
-        if (Clock::now() >= until)
+        root = read_answer(place, connection, open);
+        if (!root && Clock::now() >= until)
             throw EnvironmentError(fmt::format("{}: not all processes have come in time", describe(place.meeting)));
     }
     JoinedJob job;
     job.connections.push_back(std::move(connection));
     job.names.resize(place.processes);
     for (std::uint32_t p = 0; p < place.processes; ++p) job.names[p] = fmt::format("process {}", p);
+    job.names[0] = *root;
     job.names[place.process] = member.name;
     return job;
 }

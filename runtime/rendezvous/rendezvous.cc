@@ -145,4 +145,17 @@ Verdict Rendezvous::fail(FailureKind kind, const std::string& message) {
 
 std::optional<Verdict> Rendezvous::verdict() { return state_->link.verdict(); }
 
+// A run that was stopped says nothing of itself: the failure that stopped it is known.
+void run_in_job(Rendezvous& rendezvous, const std::function<void()>& run) {
+    RunFailure failure;
+    try {
+        return run();
+    } catch (const RunStopped&) {
+        failure.message = "the run was stopped";
+    } catch (...) {
+        failure = current_failure();
+    }
+    throw_verdict(rendezvous.fail(failure.kind, failure.message));
+}
+
 }  // namespace sluice

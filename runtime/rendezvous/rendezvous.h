@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -79,5 +80,9 @@ private:
     struct State;
     std::unique_ptr<State> state_;
 };
+
+// Runs what the process is in the job for. When that throws the job has failed: all its processes end, and the verdict
+// is thrown here as the error of its kind.
+void run_in_job(Rendezvous& rendezvous, const std::function<void()>& run);
 
 }  // namespace sluice
