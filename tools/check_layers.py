@@ -44,7 +44,7 @@ THIRD_PARTY = {
 CUDA = ("cuda", "cublas", "cudnn", "nccl", "nvtx3/", "cooperative_groups")
 
 STANDARD = re.compile(r"^([a-z_0-9]+|sys/[a-z_0-9]+\.h|linux/[a-z_0-9]+\.h|"
-                      r"(dirent|dlfcn|fcntl|poll|pthread|sched|time|unistd)\.h)$")
+                      r"netinet/(in|tcp)\.h|(dirent|dlfcn|fcntl|netdb|poll|pthread|sched|signal|time|unistd)\.h)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 OTHER_SOURCES = {".c", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".inl", ".ipp", ".tcc", ".inc"}

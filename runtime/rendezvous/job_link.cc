@@ -232,6 +232,7 @@ void JobLink::wait_for_events() {
 
 void JobLink::serve(Link& link) {
     const bool open = link.connection.receive();
+    if (process_ == 0) watch_.heard(link.process, link.connection.last_heard());  // a large parcel comes in pieces
     try {
         while (const std::optional<Frame> frame = link.connection.next()) handle(link, *frame);
     } catch (const InputError& error) {
@@ -248,7 +249,6 @@ void JobLink::serve(Link& link) {
 }
 
 void JobLink::handle(Link& link, const Frame& frame) {
-    if (process_ == 0) watch_.heard(link.process, Clock::now());
     switch (frame.kind) {
         case FrameKind::kCall:
             if (link.parcels.size() >= kMostParcels) throw InputError("it calls before it was answered");

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "tests/support/schedule_builder.h"
 
 namespace sluice {
 namespace {
+
+constexpr std::array kRanks{Rank{0}, Rank{1}};
 
 // Two ranks: two all-reduces of group 0 that differ in their phase, and two transfers that differ in size.
 Schedule four_calls(bool swap_collectives, bool swap_transfers, bool drop = false) {
@@ -25,7 +28,7 @@ Schedule four_calls(bool swap_collectives, bool swap_transfers, bool drop = fals
 }
 
 std::string difference(const Schedule& schedule) {
-    return call_difference(call_lists(schedule, rank_programs(schedule))).value_or("");
+    return call_difference(call_lists(schedule, rank_programs(schedule, kRanks))).value_or("");
 }
 
 TEST(CallLists, of_a_sound_schedule_agree) { EXPECT_EQ(difference(four_calls(false, false)), ""); }
@@ -48,7 +51,7 @@ TEST(CallLists, name_a_call_that_a_rank_does_not_make) {
 
 TEST(CallLists, name_a_communicator_that_a_rank_does_not_know) {
     const Schedule schedule = four_calls(false, false);
-    std::vector<CallList> lists = call_lists(schedule, rank_programs(schedule));
+    std::vector<CallList> lists = call_lists(schedule, rank_programs(schedule, kRanks));
     std::erase_if(lists, [](const CallList& list) { return list.rank == Rank{1} && list.communicator == "group 0"; });
     EXPECT_EQ(call_difference(lists),
               "group 0: 1 of its 2 members take part, rank 0 calls op 0, all_reduce 1.00 KiB, forward");
@@ -56,7 +59,7 @@ TEST(CallLists, name_a_communicator_that_a_rank_does_not_know) {
 
 TEST(CallLists, come_back_from_bytes_as_they_went) {
     const Schedule schedule = four_calls(true, false);
-    const std::vector<CallList> lists = call_lists(schedule, rank_programs(schedule));
+    const std::vector<CallList> lists = call_lists(schedule, rank_programs(schedule, kRanks));
     const std::vector<std::byte> bytes = encode(lists);
     const std::vector<CallList> read = decode_call_lists(bytes);
     ASSERT_EQ(read.size(), lists.size());
