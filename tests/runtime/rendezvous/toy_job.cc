@@ -76,7 +76,7 @@ int start(int argc, char** argv) {
     JobLimits limits;
     limits.join = std::chrono::seconds(20);
     limits.heartbeat = std::chrono::milliseconds(50);
-    limits.watch = {std::chrono::milliseconds(1200), std::chrono::milliseconds(1200)};
+    limits.watch = {std::chrono::milliseconds(1000), std::chrono::milliseconds(1800)};  // silence is told from a stall
     limits.reports = std::chrono::milliseconds(500);
     limits.farewell = std::chrono::milliseconds(300);
     limits.unwinding = std::chrono::milliseconds(300);
