@@ -139,4 +139,11 @@ Seconds compute_time(const Compute& compute, const Calibration& calibration) {
     return sum;
 }
 
+Seconds memory_bound_time(const Compute& compute, const Calibration& calibration) {
+    Seconds sum{0};
+    for (const Kernel& kernel : compute.kernels)
+        if (std::holds_alternative<Pointwise>(kernel.shape)) sum += kernel_time(kernel, calibration);
+    return sum;
+}
+
 }  // namespace sluice

@@ -15,5 +15,7 @@ namespace sluice {
 // for all. Interpolated in the logarithm. A kernel that the calibration calls fused takes no time and has no gap.
 Seconds kernel_time(const Kernel&, const Calibration&);
 Seconds compute_time(const Compute&, const Calibration&);
+// Of that, the kernels that memory bounds.
+Seconds memory_bound_time(const Compute&, const Calibration&);
 
 }  // namespace sluice

@@ -53,6 +53,9 @@ struct BandwidthPoint {
 
 struct Interference {  // factors on a compute op's rate while other engines of its GPU run; 1: none
     double copy_out = 1, copy_in = 1, collective = 1;
+    // Of a part of a GPU, whose tables are those beside other parts that compute: what memory-bound kernels gain, 1 or
+    // more, while no other part does.
+    double memory_alone = 1;
     friend bool operator==(const Interference&, const Interference&) = default;
 };
 

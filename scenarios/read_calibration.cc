@@ -13,6 +13,7 @@ namespace sluice {
 namespace {
 
 constexpr std::int64_t kLargestMessage = std::int64_t{1} << 50;
+constexpr Limits<double> kGainLimits{1, 10, "1 ... 10"};
 constexpr Limits<double> kPerQueryLimits{0, 1048576, "0 B ... 1 MiB"};
 
 constexpr std::string_view kKeys[] = {"name",
@@ -34,7 +35,7 @@ constexpr std::string_view kRateKeys[] = {"rate"};
 constexpr std::string_view kTimeKeys[] = {"time"};
 constexpr std::string_view kBytesKeys[] = {"bytes"};
 constexpr std::string_view kAttentionWorkspaceKeys[] = {"forward", "backward", "grouped_backward"};
-constexpr std::string_view kInterferenceKeys[] = {"copy_out", "copy_in", "collective"};
+constexpr std::string_view kInterferenceKeys[] = {"copy_out", "copy_in", "collective", "memory_alone"};
 
 constexpr TableColumn kBandwidthColumns[] = {{"size", true, Dimension::kBytes},
                                              {"bus_bandwidth", true, Dimension::kBytesPerSecond}};
@@ -59,8 +60,15 @@ double read_factor(const SourcedBlock& block, std::string_view key) {
     return factor;
 }
 
+double read_gain(const SourcedBlock& block, std::string_view key) {
+    const auto field = find_number(block, key);
+    if (!field) return 1;
+    return read_number(*field, kGainLimits);
+}
+
 Interference read_interference(const SourcedBlock& block) {
-    return {read_factor(block, "copy_out"), read_factor(block, "copy_in"), read_factor(block, "collective")};
+    return {read_factor(block, "copy_out"), read_factor(block, "copy_in"), read_factor(block, "collective"),
+            read_gain(block, "memory_alone")};
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr std::int64_t kMostGpusPerNode = 64;
 
 constexpr std::string_view kKeys[] = {"name", "nodes", "gpus_per_node", "sources", "gpu",
                                       "pcie", "host",  "nvlink",        "network"};
-constexpr std::string_view kGpuKeys[] = {"name", "memory", "reserved", "peak", "memory_bandwidth"};
+constexpr std::string_view kGpuKeys[] = {"name", "memory", "reserved", "peak", "memory_bandwidth", "parts"};
 constexpr std::string_view kPcieKeys[] = {"d2h",        "h2d",       "duplex", "latency", "gpus_per_switch",
                                           "switch_d2h", "switch_h2d"};
 constexpr std::string_view kHostKeys[] = {"memory", "reserved",        "numa_nodes", "bandwidth",
@@ -56,6 +56,7 @@ Gpu read_gpu(const SourcedBlock& block) {
     gpu.reserved = read_reserved(block, gpu.memory);
     gpu.peak = read_flops_per_second(get_number(block, "peak"));
     gpu.memory_bandwidth = read_bytes_per_second(get_number(block, "memory_bandwidth"));
+    gpu.parts = count_or_one(block, "parts");
     return gpu;
 }
 
@@ -127,8 +128,19 @@ YamlField locate_host(const YamlField& root, std::string_view key) {
     return override_field ? *override_field : locate(root, "host", key);
 }
 
+void expect_consistent_parts(const Cluster& c, const YamlField& root) {
+    if (c.gpu.parts == 1) return;
+    if (c.gpus_per_node != c.gpu.parts)
+        fail(locate(root, "gpu", "parts"),
+             fmt::format("got {} parts of a GPU and gpus_per_node {}, expected the same: nodes whose one GPU is parted",
+                         c.gpu.parts, c.gpus_per_node));
+    if (c.nvlink.bandwidth.value == 0)
+        fail(root, "parts of a GPU copy to each other in its memory, expected a key \"nvlink\" with the rate of that");
+}
+
 // What concerns several numbers at once.
 void expect_consistent(const Cluster& c, const YamlField& root) {
+    expect_consistent_parts(c, root);
     if (c.gpus_per_node % c.host.numa_nodes != 0)
         fail(locate(root, "host", "numa_nodes"),
              fmt::format("{} NUMA nodes do not divide gpus_per_node {}, expected a divisor", c.host.numa_nodes,

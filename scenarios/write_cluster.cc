@@ -22,9 +22,9 @@ std::string_view name(NumaPlacement placement) {
 }
 
 std::string gpu(const Gpu& g) {
-    return fmt::format("name: {}, memory: {}, reserved: {}, peak: {}, memory_bandwidth: {}", yaml_text(g.name),
+    return fmt::format("name: {}, memory: {}, reserved: {}, peak: {}, memory_bandwidth: {}{}", yaml_text(g.name),
                        yaml_quantity(g.memory), yaml_quantity(g.reserved), yaml_quantity(g.peak),
-                       yaml_quantity(g.memory_bandwidth));
+                       yaml_quantity(g.memory_bandwidth), g.parts > 1 ? fmt::format(", parts: {}", g.parts) : "");
 }
 
 // The reader refuses a duplex rate above the sum of the two directions, which rounding must not bring about.

@@ -19,20 +19,24 @@ std::string host_memory_omission(const HostMemory& host) {
                              : "every copy of a rank divides over NUMA nodes as its pinned memory does");
 }
 
-std::vector<std::string> omissions(const HostMemory& host, const Calibration& calibration) {
+std::vector<std::string> omissions(const Cluster& cluster, const Calibration& calibration) {
     std::vector<std::string> all = {
         "kernels take their time from the calibration alone: no clock, power or thermal limits, no variation between "
         "GPUs",
         "the host CPU takes no time: launches are covered by the gap per kernel, everything else by nothing",
         "collectives are rings, chains or direct exchanges: no trees, no in-switch reduction, no choice by the library",
         "across nodes only the NICs limit traffic: no congestion inside the network",
-        host_memory_omission(host),
+        host_memory_omission(cluster.host),
         "sends, receives and kernels that wait for a partner do not slow compute",
     };
     const Interference& factors = calibration.interference;
     if (factors.copy_out == 1 && factors.copy_in == 1 && factors.collective == 1) {
         all.emplace_back("copies and collectives do not slow compute: the calibration has no such factors");
     }
+    if (cluster.gpu.parts > 1)
+        all.emplace_back(
+            "parts of a GPU compute at the calibration's rates beside others that compute, but for memory-bound kernels "
+            "beside idle ones: no sharing of power and caches");
     if (calibration.nvlink_collective.empty() || calibration.network_collective.empty()) {
         all.emplace_back("where the calibration has no table of collectives, links alone limit their rate");
     }
@@ -47,7 +51,7 @@ Provenance replay_provenance(std::size_t ranks, const Cluster& cluster, const Ca
     p.calibration = calibration.name;
     p.hardware = hardware(ranks, cluster);
     p.versions = {{"sluice", SLUICE_VERSION}, {"simgrid", simgrid_version()}};
-    p.omissions = omissions(cluster.host, calibration);
+    p.omissions = omissions(cluster, calibration);
     return p;
 }
 

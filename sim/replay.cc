@@ -1,5 +1,6 @@
 #include "sim/replay.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include "models/kernel_cost.h"
 #include "models/rails.h"
 #include "sim/collectives.h"
+#include "sim/compute_speeds.h"
 #include "sim/copy_parts.h"
 #include "sim/platform.h"
 #include "sim/topology.h"
@@ -18,39 +20,6 @@ namespace sluice {
 namespace {
 
 constexpr std::uint64_t kProgressStep = 512;  // ops between two updates of the shared counter
-
-// What slows a GPU's compute, as bits of the index into the platform's speeds.
-enum Slowing : std::size_t { kByCopyOut = 1, kByCopyIn = 2, kByCollective = 4 };
-
-bool interferes(const Interference& factors) {
-    return factors.copy_out != 1 || factors.copy_in != 1 || factors.collective != 1;
-}
-
-std::vector<double> speeds(const Interference& factors) {
-    if (!interferes(factors)) return {1};
-    std::vector<double> all;
-    for (std::size_t set = 0; set < 8; ++set) {
-        all.push_back((set & kByCopyOut ? factors.copy_out : 1) * (set & kByCopyIn ? factors.copy_in : 1) *
-                      (set & kByCollective ? factors.collective : 1));
-    }
-    return all;
-}
-
-std::size_t slowing(LaneKind kind) {
-    switch (kind) {
-        case LaneKind::kCopyOut:
-            return kByCopyOut;
-        case LaneKind::kCopyIn:
-            return kByCopyIn;
-        case LaneKind::kCollective:
-            return kByCollective;
-        case LaneKind::kCompute:
-        case LaneKind::kSend:
-        case LaneKind::kReceive:
-            return 0;
-    }
-    return 0;
-}
 
 class Replay {
 public:
@@ -63,6 +32,7 @@ private:
     struct Engines {
         std::size_t slowed_by = 0;  // set of Slowing
         bool computing = false;
+        double memory_bound = 0;  // share of the running op's time
         bool changed = false;  // listed in changed_
         std::size_t parts_out = 0, parts_in = 0;  // flows of the running copy that have not ended
     };
@@ -80,7 +50,7 @@ private:
 
     void ready(OpId id);
     void begin(OpId id);
-    Seconds time_alone(const Compute& work);
+    void price(const Compute& work);
     void start_compute(const Op& op);
     void start_copy(const Op& op);
     void start_match(std::uint32_t match);
@@ -94,6 +64,8 @@ private:
     void settle();
     void end(OpId id);
     void engine_runs(const Op& op, bool running);
+    void change(Rank rank);
+    std::size_t idle_parts(Rank rank) const;
     void set_speeds();
 
     const Op& op(OpId id) const { return schedule_.ops[index(id)]; }
@@ -111,7 +83,8 @@ private:
     ReplayCounters& counters_;
     Topology topology_;
     std::vector<std::vector<CopyPart>> copy_parts_;  // by rank
-    bool interference_;
+    ComputeSpeeds speeds_;
+    const std::size_t parts_;   // of a device
     std::vector<Rails> rails_;  // by group
     Platform platform_;
 
@@ -124,6 +97,7 @@ private:
     std::vector<MemberFlow> flows_;  // scratch
     const Compute* priced_ = nullptr;  // the work that was priced last
     Seconds price_{};
+    double memory_bound_ = 0;  // share of price_
     std::uint64_t ops_ended_ = 0;
 };
 
@@ -144,9 +118,10 @@ Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& 
       counters_(counters),
       topology_(cluster, schedule.ranks.size()),
       copy_parts_(copy_parts(pinned, topology_)),
-      interference_(interferes(calibration.interference)),
+      speeds_(calibration.interference, cluster.gpu.parts),
+      parts_(static_cast<std::size_t>(cluster.gpu.parts)),
       rails_(rails_of_groups(schedule, cluster)),
-      platform_(topology_, routes(), speeds(calibration.interference),
+      platform_(topology_, routes(), speeds_.all(),
                 [this](std::uint32_t token) { work_ended(token); }),
       waiting_for_(graph.predecessor_counts()),
       not_ready_(matches.size()),
@@ -222,19 +197,21 @@ void Replay::ready(OpId id) {
 
 void Replay::begin(OpId id) {
     runs_[index(id)].begin = platform_.now().value;
-    if (interference_) engine_runs(op(id), true);
+    if (speeds_.vary()) engine_runs(op(id), true);
 }
 
 // The shards of a stage start the same work one after another.
-Seconds Replay::time_alone(const Compute& work) {
-    if (priced_ == nullptr || *priced_ != work) priced_ = &work, price_ = compute_time(work, calibration_);
-    return price_;
+void Replay::price(const Compute& work) {
+    if (priced_ != nullptr && *priced_ == work) return;
+    priced_ = &work, price_ = compute_time(work, calibration_);
+    if (speeds_.vary_with_parts() && price_.value > 0) memory_bound_ = memory_bound_time(work, calibration_) / price_;
 }
 
 void Replay::start_compute(const Op& o) {
-    const Seconds alone = time_alone(std::get<Compute>(o.work));
-    if (alone.value > 0) {
-        platform_.start_compute(o.rank, alone, static_cast<std::uint32_t>(o.id));
+    price(std::get<Compute>(o.work));
+    engines_[index(o.rank)].memory_bound = memory_bound_;
+    if (price_.value > 0) {
+        platform_.start_compute(o.rank, price_, static_cast<std::uint32_t>(o.id));
     } else {
         ended_.push_back(o.id);
     }
@@ -350,7 +327,7 @@ void Replay::settle() {
 
 void Replay::end(OpId id) {
     runs_[index(id)].end = platform_.now().value;
-    if (interference_) engine_runs(op(id), false);
+    if (speeds_.vary()) engine_runs(op(id), false);
     if (++ops_ended_ % kProgressStep == 0) counters_.ops_ended.store(ops_ended_, std::memory_order_relaxed);
     for (const OpId successor : graph_.successors(id)) {
         if (--waiting_for_[index(successor)] == 0) ready(successor);
@@ -369,8 +346,25 @@ void Replay::engine_runs(const Op& o, bool running) {
     } else {
         return;
     }
-    if (!engines.changed) changed_.push_back(o.rank);
+    if (o.lane.kind != LaneKind::kCompute || !speeds_.vary_with_parts()) return change(o.rank);
+    const std::size_t first = index(o.rank) / parts_ * parts_;
+    for (std::size_t part = first; part < std::min(first + parts_, engines_.size()); ++part) change(id_at<Rank>(part));
+}
+
+void Replay::change(Rank rank) {
+    Engines& engines = engines_[index(rank)];
+    if (!engines.changed) changed_.push_back(rank);
     engines.changed = true;
+}
+
+// Other parts of its device that do not compute; those that no rank runs on never do.
+std::size_t Replay::idle_parts(Rank rank) const {
+    if (!speeds_.vary_with_parts()) return 0;
+    const std::size_t first = index(rank) / parts_ * parts_;
+    std::size_t computing = 0;
+    for (std::size_t part = first; part < std::min(first + parts_, engines_.size()); ++part)
+        if (part != index(rank) && engines_[part].computing) ++computing;
+    return parts_ - 1 - computing;
 }
 
 // Once per instant: a copy that follows another leaves the speed as it is.
@@ -378,7 +372,8 @@ void Replay::set_speeds() {
     for (const Rank r : changed_) {
         Engines& engines = engines_[index(r)];
         engines.changed = false;
-        if (engines.computing) platform_.set_speed(r, engines.slowed_by);
+        if (engines.computing)
+            platform_.set_speed(r, speeds_.at(engines.slowed_by, engines.memory_bound, idle_parts(r)));
     }
     changed_.clear();
 }

@@ -9,9 +9,6 @@
 #include "models/rails.h"
 
 namespace sluice {
-namespace {
-
-}  // namespace
 
 Topology::Topology(const Cluster& cluster, std::size_t ranks) : cluster_(cluster), ranks_(ranks), gpus_(ranks) {
     SLUICE_CHECK(static_cast<std::int64_t>(ranks) <= cluster.gpus(),
@@ -40,7 +37,7 @@ LinkId Topology::add(std::string name, BytesPerSecond rate) {
 // What the GPUs of a node share: PCIe switches, DRAM, NICs.
 void Topology::add_shared(std::int64_t node, std::vector<Gpu>& of_node) {
     const Cluster& c = cluster_;
-    const std::int64_t per_node = c.gpus_per_node, per_switch = std::max<std::int64_t>(1, c.pcie.gpus_per_switch);
+    const std::int64_t per_node = c.gpus_per_node, per_switch = std::max(c.gpu.parts, c.pcie.gpus_per_switch);
     for (std::int64_t s = 0; s * per_switch < per_node; ++s) {
         const LinkId out = add(fmt::format("node{}/switch{}/out", node, s), c.pcie.switch_d2h);
         const LinkId in = add(fmt::format("node{}/switch{}/in", node, s), c.pcie.switch_h2d);
@@ -50,6 +47,10 @@ void Topology::add_shared(std::int64_t node, std::vector<Gpu>& of_node) {
         }
     }
     add_numa(node);
+    for (std::int64_t device = 0; device * c.gpu.parts < per_node; ++device)
+        add_pcie(node, device,
+                 std::span(of_node).subspan(static_cast<std::size_t>(device * c.gpu.parts),
+                                            static_cast<std::size_t>(c.gpu.parts)));
     std::vector<LinkId> nic_out, nic_in;
     for (std::int64_t n = 0; n < c.network.nics; ++n) {
         nic_out.push_back(add(fmt::format("node{}/nic{}/out", node, n), c.network.bandwidth));
@@ -76,16 +77,25 @@ void Topology::add_numa(std::int64_t node) {
     }
 }
 
+// The link of a device, and what its parts share besides.
+void Topology::add_pcie(std::int64_t node, std::int64_t device, std::span<Gpu> parts) {
+    const Cluster& c = cluster_;
+    const std::string name = fmt::format("node{}/gpu{}", node, device);
+    Gpu shared{};
+    shared.out = add(name + "/pcie/out", c.pcie.d2h);
+    shared.in = add(name + "/pcie/in", c.pcie.h2d);
+    shared.both = shared.out;
+    if (duplex_binds_) shared.both = add(name + "/pcie/both", std::max({c.pcie.duplex, c.pcie.d2h, c.pcie.h2d}));
+    // A copy in the memory reads every byte and writes it.
+    if (c.gpu.parts > 1) shared.memory = add(name + "/memory", c.gpu.memory_bandwidth / 2);
+    for (Gpu& part : parts)
+        part.out = shared.out, part.in = shared.in, part.both = shared.both, part.memory = shared.memory;
+}
+
 // What only one GPU uses.
 void Topology::add_own(std::int64_t node, std::int64_t local, Gpu& gpu) {
     const Cluster& c = cluster_;
-    const std::string name = fmt::format("node{}/gpu{}", node, local);
-    gpu.out = add(name + "/pcie/out", c.pcie.d2h);
-    gpu.in = add(name + "/pcie/in", c.pcie.h2d);
-    gpu.both = gpu.out;
-    if (duplex_binds_) {
-        gpu.both = add(name + "/pcie/both", std::max({c.pcie.duplex, c.pcie.d2h, c.pcie.h2d}));
-    }
+    const std::string name = fmt::format("node{}/{}{}", node, c.gpu.parts > 1 ? "part" : "gpu", local);
     if (c.nvlink.bandwidth.value > 0) {
         gpu.nvlink_out = add(name + "/nvlink/out", c.nvlink.bandwidth);
         gpu.nvlink_in = add(name + "/nvlink/in", c.nvlink.bandwidth);
@@ -166,7 +176,9 @@ Path Topology::transfer(Rank from, Rank to) const {
         path.push_back(target.nic_in);
         if (cluster_.network.nic_shares_gpu_pcie) push_in(path, target);
     } else if (cluster_.nvlink.bandwidth.value > 0) {
-        path = {source.nvlink_out, target.nvlink_in};
+        path = {source.nvlink_out};
+        if (cluster_.gpu.parts > 1) path.push_back(source.memory);
+        path.push_back(target.nvlink_in);
     } else {
         push_out(path, source);
         if (source.switch_out != target.switch_out) {

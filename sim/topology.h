@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,7 @@ private:
         LinkId both;     // both directions together; same as `out` when that does not bind
         LinkId switch_out, switch_in;
         LinkId nvlink_out, nvlink_in;
+        LinkId memory;  // what copies between parts of this device share; parts only
         LinkId nic_out, nic_in;
         LinkId channel, rail;    // caps inside the node, between nodes
         std::uint32_t numa = 0;  // over all nodes
@@ -81,6 +83,7 @@ private:
     void add_numa(std::int64_t node);
     const Numa& numa(Endpoint memory) const { return numa_[static_cast<std::size_t>(memory) - 2 * ranks_]; }
     void add_shared(std::int64_t node, std::vector<Gpu>& of_node);
+    void add_pcie(std::int64_t node, std::int64_t device, std::span<Gpu> parts);
     void add_own(std::int64_t node, std::int64_t local, Gpu& gpu);
     std::int64_t node(Rank r) const;
     void push_out(Path& path, const Gpu& gpu) const;

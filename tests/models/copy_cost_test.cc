@@ -36,6 +36,14 @@ TEST(CopyCost, TwoGpusBehindOneUplinkHaveHalfOfItEach) {
     EXPECT_EQ(shared_h2d(c).value, 12e9);
 }
 
+TEST(CopyCost, PartsOfAGpuShareItsLink) {
+    Cluster c = node();
+    c.gpus_per_node = c.gpu.parts = 4;
+    c.host.numa_nodes = 1;
+    EXPECT_EQ(shared_d2h(c).value, 25e9 / 4);
+    EXPECT_EQ(shared_h2d(c).value, 6e9);
+}
+
 TEST(CopyCost, HostMemoryIsSharedByTheGpusOfItsNumaNode) {
     Cluster c = node();
     c.host.bandwidth = BytesPerSecond{40e9};  // four GPUs each

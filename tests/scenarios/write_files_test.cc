@@ -80,7 +80,7 @@ Calibration cpu_like() {
     c.kernel_gap = Seconds{3e-8};
     c.collective_step = Seconds{2.5e-5};
     c.gemm_workspace = Bytes{131585};
-    c.interference = {0.5, 0.75, 1};
+    c.interference = {0.5, 0.75, 1, 1.25};
     return c;
 }
 

@@ -90,6 +90,9 @@ inline bool set(RoundMachine& m, const std::string& key, double value) {
         {"slow_copy_out", [&] { m.calibration.interference.copy_out = value; }},
         {"slow_copy_in", [&] { m.calibration.interference.copy_in = value; }},
         {"slow_collective", [&] { m.calibration.interference.collective = value; }},
+        {"parts", [&] { m.cluster.gpu.parts = m.cluster.gpus_per_node = count, m.cluster.host.numa_nodes = 1; }},
+        {"memory", [&] { m.cluster.gpu.memory_bandwidth = rate; }},
+        {"memory_alone", [&] { m.calibration.interference.memory_alone = value; }},
     };
     const auto at = settings.find(key);
     if (at == settings.end()) return false;

@@ -65,9 +65,10 @@ StepRates median_rates(std::span<const StepRates> steps) {
 Scenario with_rates(Scenario s, const StepRates& rates) {
     if (rates.compute > 0) slow_down(s.calibration, rates.compute);
     Pcie& pcie = s.cluster.pcie;
-    const auto sharers = static_cast<double>(pcie.gpus_per_switch);
-    if (rates.out.value > 0) pcie.d2h = rates.out, pcie.switch_d2h = rates.out * sharers;
-    if (rates.in.value > 0) pcie.h2d = rates.in, pcie.switch_h2d = rates.in * sharers;
+    const auto parts = static_cast<double>(s.cluster.gpu.parts);
+    const double sharers = std::max(parts, static_cast<double>(pcie.gpus_per_switch));
+    if (rates.out.value > 0) pcie.d2h = rates.out * parts, pcie.switch_d2h = rates.out * sharers;
+    if (rates.in.value > 0) pcie.h2d = rates.in * parts, pcie.switch_h2d = rates.in * sharers;
     pcie.duplex = std::max(pcie.duplex, pcie.d2h + pcie.h2d);
     HostMemory& host = s.cluster.host;
     host.numa = NumaPlacement::kLocal;
