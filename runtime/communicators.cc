@@ -23,29 +23,32 @@ struct CallWords {
 Communicators::Communicators(const Schedule& schedule, RunMonitor& monitor) {
     for (const Group& group : schedule.groups)
         groups_.emplace_back(fmt::format("group {}", index(group.id)), group.members, monitor);
-    for (const Op& op : schedule.ops) {
-        if (op.lane.kind == LaneKind::kSend) index_.push_back({{op.rank, op.lane.peer}, 0});
-        if (op.lane.kind == LaneKind::kReceive) index_.push_back({{op.lane.peer, op.rank}, 0});
-    }
-    std::sort(index_.begin(), index_.end(), [](const Channel& a, const Channel& b) { return a.ends < b.ends; });
-    index_.erase(
-        std::unique(index_.begin(), index_.end(), [](const Channel& a, const Channel& b) { return a.ends == b.ends; }),
-        index_.end());
-    for (Channel& channel : index_) {
-        channel.position = channels_.size();
-        const auto [from, to] = channel.ends;
-        channels_.emplace_back(fmt::format("transfer from rank {} to rank {}", index(from), index(to)),
-                               std::vector<Rank>{from, to}, monitor);
-    }
+    pairs_ = transfer_pairs(schedule);
+    for (const auto& [from, to] : pairs_)
+        channels_.emplace_back(transfer_name(from, to), std::vector<Rank>{from, to}, monitor);
 }
 
 Communicator& Communicators::channel(Rank from, Rank to) {
     const std::pair ends(from, to);
-    const auto at = std::lower_bound(index_.begin(), index_.end(), ends,
-                                     [](const Channel& c, const auto& wanted) { return c.ends < wanted; });
-    if (at == index_.end() || at->ends != ends)
-        throw InternalError(fmt::format("no transfer from rank {} to rank {} is scheduled", index(from), index(to)));
-    return channels_[at->position];
+    const auto at = std::lower_bound(pairs_.begin(), pairs_.end(), ends);
+    if (at == pairs_.end() || *at != ends)
+        throw InternalError(fmt::format("no {} is scheduled", transfer_name(from, to)));
+    return channels_[static_cast<std::size_t>(at - pairs_.begin())];
+}
+
+std::vector<std::pair<Rank, Rank>> transfer_pairs(const Schedule& schedule) {
+    std::vector<std::pair<Rank, Rank>> pairs;
+    for (const Op& op : schedule.ops) {
+        if (op.lane.kind == LaneKind::kSend) pairs.emplace_back(op.rank, op.lane.peer);
+        if (op.lane.kind == LaneKind::kReceive) pairs.emplace_back(op.lane.peer, op.rank);
+    }
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    return pairs;
+}
+
+std::string transfer_name(Rank from, Rank to) {
+    return fmt::format("transfer from rank {} to rank {}", index(from), index(to));
 }
 
 std::string describe_call(const Op& op) {

@@ -25,13 +25,14 @@ public:
     Communicator& channel(Rank from, Rank to);
 
 private:
-    struct Channel {
-        std::pair<Rank, Rank> ends;  // from, to
-        std::size_t position;        // in channels_
-    };
     std::deque<Communicator> groups_, channels_;
-    std::vector<Channel> index_;  // sorted by ends
+    std::vector<std::pair<Rank, Rank>> pairs_;  // by channel
 };
+
+// Who sends to whom in a schedule, from and to, sorted.
+std::vector<std::pair<Rank, Rank>> transfer_pairs(const Schedule& schedule);
+// Of such a pair, for messages: "transfer from rank 0 to rank 1".
+std::string transfer_name(Rank from, Rank to);
 
 // What all partners of an op can say alike: "all_gather 512 MiB, forward layer 3 sub 2". Without rank, stage and
 // sequence, which differ between members of some groups.

@@ -79,7 +79,7 @@ struct Operation {
     Layout first, second, result;  // B, A and C
 };
 
-Operation operation(const GemmShape& s) {
+Operation operation(const GemmShape& s, std::int32_t multiprocessors) {
     const std::string what = text(s);
     cublasLtMatmulDesc_t matmul = nullptr;
     check_cublas(cublasLtMatmulDescCreate(&matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -94,6 +94,10 @@ Operation operation(const GemmShape& s) {
     };
     set(CUBLASLT_MATMUL_DESC_TRANSA, s.b);
     set(CUBLASLT_MATMUL_DESC_TRANSB, s.a);
+    if (multiprocessors > 0)
+        check_cublas(cublasLtMatmulDescSetAttribute(matmul, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &multiprocessors,
+                                                    sizeof multiprocessors),
+                     "cublasLtMatmulDescSetAttribute of multiprocessors, " + what);
     return made;
 }
 
@@ -257,6 +261,7 @@ Bytes gemm_scratch_bytes(const GemmShape& s) {
 }
 
 struct Gemms::State {
+    std::int32_t multiprocessors = 0;
     Handle handle;
     DeviceMemory workspace;
     std::map<GemmShape, Plan> plans;
@@ -271,7 +276,8 @@ struct Gemms::State {
     }
 };
 
-Gemms::Gemms() : state_(std::make_unique<State>()) {
+Gemms::Gemms(int multiprocessors) : state_(std::make_unique<State>()) {
+    state_->multiprocessors = multiprocessors;
     cublasLtHandle_t handle = nullptr;
     check_cublas(cublasLtCreate(&handle), "cublasLtCreate");
     state_->handle.reset(handle);
@@ -282,7 +288,7 @@ Gemms::~Gemms() = default;
 void Gemms::prepare(const GemmShape& s, Stream stream, std::span<std::byte> scratch) {
     if (state_->plans.contains(s)) return;
     SLUICE_CHECK(s.m >= 1 && s.n >= 1 && s.k >= 1, "a product has extents: " + text(s));
-    Plan plan{operation(s), {}, s.store == Store::kAdd ? 1.0F : 0.0F, {s, "", {}}};
+    Plan plan{operation(s, state_->multiprocessors), {}, s.store == Store::kAdd ? 1.0F : 0.0F, {s, "", {}}};
     const std::vector<cublasLtMatmulAlgo_t> proposed = proposals(state_->handle.get(), plan.operation, s);
     plan.algorithm = proposed.front();
     if (static_cast<std::int64_t>(scratch.size()) >= gemm_scratch_bytes(s).value) {

@@ -41,8 +41,9 @@ class Gemms {
 public:
     static constexpr std::int64_t kWorkspaceBytes = 64 << 20;  // its own device memory
 
-    // Throws EnvironmentError where the device or the library refuses.
-    Gemms();
+    // `multiprocessors`: of the part of the GPU that all products run on, so that the library cuts them for that many;
+    // 0: the whole GPU. Throws EnvironmentError where the device or the library refuses.
+    explicit Gemms(int multiprocessors = 0);
     ~Gemms();
     Gemms(const Gemms&) = delete;
     Gemms& operator=(const Gemms&) = delete;

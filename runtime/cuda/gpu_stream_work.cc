@@ -49,7 +49,8 @@ void enable_access(int from, int to) {
     int possible = 0;
     check(cudaDeviceCanAccessPeer(&possible, from, to), "access between GPUs");
     if (possible == 0)
-        throw EnvironmentError(fmt::format("GPU {} does not reach the memory of GPU {}, expected GPUs that do", from, to));
+        throw EnvironmentError(
+            fmt::format("GPU {} does not reach the memory of GPU {}, expected GPUs that do", from, to));
     check(cudaSetDevice(from), "choose a GPU");
     const cudaError_t error = cudaDeviceEnablePeerAccess(to, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled)

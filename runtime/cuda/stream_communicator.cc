@@ -27,7 +27,8 @@ StreamCommunicator::StreamCommunicator(std::string name, std::vector<Rank> membe
                                        StreamWork& work)
     : meeting_(std::move(name), std::move(members), monitor), work_(work), members_(meeting_.size()) {
     if (size() > kMostSummed)
-        throw InputError(fmt::format("got a group of {} ranks in one process, expected at most {}", size(), kMostSummed));
+        throw InputError(
+            fmt::format("got a group of {} ranks in one process, expected at most {}", size(), kMostSummed));
 }
 
 void StreamCommunicator::join(std::uint32_t member) {

@@ -1,11 +1,12 @@
-// Messages between ranks of one process that share a GPU, or GPUs that reach each other's memory: runtime/communicator.h
-// for work on streams.
+// Messages between ranks of one process that share a GPU, or GPUs that reach each other's memory:
+// runtime/communicator.h for work on streams.
 //
 // Threads of the members meet while they issue, compare what they call, and exchange where their memory is and two
-// events each: `ready`, when the member's stream has come to the call, and `done`, when what it put there for the call is
-// over. Every stream waits for all `ready`, moves what its member gets, and then waits for all `done`: so partners start
-// together and end together, and what follows on a stream may use its memory again. Threads block until all members have
-// made their call; streams wait only for work that is on other streams already, and no kernel waits for another.
+// events each: `ready`, when the member's stream has come to the call, and `done`, when what it put there for the call
+// is over. Every stream waits for all `ready`, moves what its member gets, and then waits for all `done`: so partners
+// start together and end together, and what follows on a stream may use its memory again. Threads block until all
+// members have made their call; streams wait only for work that is on other streams already, and no kernel waits for
+// another.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ struct StreamCall {
     Stream stream = nullptr;
 };
 
-// Same inputs, same bits: sums are formed in the order of the members. What the calls mean is in transport.h; errors are
-// those of a meeting. Allocates nothing in a call.
+// Same inputs, same bits: sums are formed in the order of the members. What the calls mean is in transport.h; errors
+// are those of a meeting. Allocates nothing in a call.
 class StreamCommunicator {
 public:
     // Refers to monitor and work.

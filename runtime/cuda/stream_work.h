@@ -18,8 +18,8 @@ public:
 
     // Of the current GPU. Lives as long as this.
     virtual Event new_event() = 0;
-    virtual void record(Event, Stream) = 0;            // the stream is one of the event's GPU
-    virtual void wait_for(Stream, Event) = 0;          // for what is recorded in it now, on any GPU
+    virtual void record(Event, Stream) = 0;    // the stream is one of the event's GPU
+    virtual void wait_for(Stream, Event) = 0;  // for what is recorded in it now, on any GPU
     virtual void copy(Stream, const std::byte* from, std::byte* to, std::size_t bytes) = 0;
     // Every `into` becomes the sum of all `from` (sum_members.h).
     virtual void sum(Stream, ElementType, std::span<const std::byte* const> from, std::span<std::byte* const> into,

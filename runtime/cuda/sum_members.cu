@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(const __grid_constant__ P
     }
 }
 
-__global__ void __launch_bounds__(kThreads) sum_doubles_kernel(const __grid_constant__ Places places,
-                                                               std::int64_t count) {
+__global__ void __launch_bounds__(kThreads)
+    sum_doubles_kernel(const __grid_constant__ Places places, std::int64_t count) {
     const std::int64_t step = gridDim.x * static_cast<std::int64_t>(kThreads);
     for (std::int64_t at = blockIdx.x * static_cast<std::int64_t>(kThreads) + threadIdx.x; at < count; at += step) {
         double sum = reinterpret_cast<const double*>(places.from[0])[at];
@@ -48,7 +48,8 @@ __global__ void __launch_bounds__(kThreads) sum_doubles_kernel(const __grid_cons
 }
 
 unsigned blocks(std::int64_t count, int per_thread) {
-    return static_cast<unsigned>(std::min(ceil_div(count, static_cast<std::int64_t>(kThreads) * per_thread), kMostBlocks));
+    return static_cast<unsigned>(
+        std::min(ceil_div(count, static_cast<std::int64_t>(kThreads) * per_thread), kMostBlocks));
 }
 
 template <class Element>
@@ -68,7 +69,8 @@ void launch(Stream stream, const Places& places, std::int64_t count) {
 
 void sum_members(Stream stream, ElementType type, std::span<const std::byte* const> from,
                  std::span<std::byte* const> into, std::size_t count) {
-    SLUICE_CHECK(!from.empty() && from.size() <= kMostSummed && into.size() <= kMostSummed, "at most 64 ranks are summed");
+    SLUICE_CHECK(!from.empty() && from.size() <= kMostSummed && into.size() <= kMostSummed,
+                 "at most 64 ranks are summed");
     if (count == 0 || into.empty()) return;
     Places places{};
     std::copy(from.begin(), from.end(), places.from);

@@ -62,6 +62,7 @@ LocalRank::LocalRank(const EngineParts& parts, Rank rank, std::shared_ptr<const 
       loss_space_(loss_space_bytes(parts.scenario), "scratch of the loss"),
       arenas_(parts.schedule, rank, device_arena_.bytes(), host_arena_.bytes()),
       stream_(device_->new_stream()),
+      gemms_(device_->multiprocessors()),
       attention_(options.deterministic) {}
 
 void LocalRank::bind(Transport* transport, bool try_algorithms, std::span<BoundCudaOp> bound) {
