@@ -1,12 +1,14 @@
 #include "runtime/measured_trace.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "schedule/op_graph.h"
 #include "schedule/op_matches.h"
 #include "traces/lane_table.h"
 #include "traces/run_trace.h"
+#include "traces/slice_trace.h"
 
 namespace sluice {
 namespace {
@@ -42,6 +44,20 @@ Trace measured_trace(const Schedule& schedule, const StepTimes& times, Provenanc
         run_trace(schedule, lane_table(schedule), OpGraph(schedule), matches, op_runs(times, matches), options);
     trace.provenance = std::move(provenance);
     if (trace.provenance.producer.empty()) trace.provenance.producer = "cpu runtime";
+    return trace;
+}
+
+Trace measured_slice_trace(const Schedule& slice, Rank rank, StepTimes times, Provenance provenance) {
+    const OpMatches matches(slice);
+    for (std::uint32_t m = 0; m < matches.size(); ++m) {
+        const auto members = matches.members(m);
+        const auto own = std::find_if(members.begin(), members.end(),
+                                      [&](OpId op) { return op != kNoOp && slice.ops[index(op)].rank == rank; });
+        for (const OpId member : members)
+            if (member != kNoOp && own != members.end()) times.ops[index(member)] = times.ops[index(*own)];
+    }
+    Trace trace = measured_trace(slice, times, std::move(provenance));
+    keep_memory_of(trace, slice, rank);
     return trace;
 }
 

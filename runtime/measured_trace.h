@@ -11,4 +11,7 @@ namespace sluice {
 // when the last of them is there (rule 3): before that they waited, as their blockers say. Requires: a step that ended.
 Trace measured_trace(const Schedule& schedule, const StepTimes& times, Provenance provenance);
 
+// Of a slice (schedule/slice_rank.h) whose rank ran alone: its partners' ends of messages take the times of its own.
+Trace measured_slice_trace(const Schedule& slice, Rank rank, StepTimes times, Provenance provenance);
+
 }  // namespace sluice

@@ -94,8 +94,9 @@ ConstMatrixView output_gradient(const LayerOp& l) {
 
 BoundOp bind_op(const RankContext& c, const Op& op) {
     if (std::holds_alternative<Compute>(op.work)) return bind_compute(c, op);
-    if (std::holds_alternative<Collective>(op.work)) return bind_collective(c, op);
     if (std::holds_alternative<Copy>(op.work)) return {};
+    if (c.stand_ins != nullptr) return bind_message_alone(c, op);
+    if (std::holds_alternative<Collective>(op.work)) return bind_collective(c, op);
     return bind_transfer(c, op);
 }
 

@@ -71,6 +71,7 @@ BoundOp bind_adamw(const RankContext&, const Op&);
 
 BoundOp bind_collective(const RankContext&, const Op&);
 BoundOp bind_transfer(const RankContext&, const Op&);
+BoundOp bind_message_alone(const RankContext&, const Op&);  // any of these, where partners have stand-ins
 
 // The norm of the model on rows of the hidden size, with its weights and what it leaves per row: RMSNorm r, LayerNorm
 // m, then r.

@@ -71,8 +71,9 @@ std::vector<float> rotary_table(const Scenario& s) {
 
 class CpuEngine : public Engine {
 public:
-    CpuEngine(const EngineParts& parts, const CpuOptions& options)
+    CpuEngine(const EngineParts& parts, const CpuOptions& options, const std::optional<StandIns>& stand_ins)
         : parts_(parts),
+          stand_ins_(stand_ins),
           arenas_(map_arenas(parts.schedule, parts.local)),
           rotary_(rotary_table(parts.scenario)),
           communicators_(parts.schedule, monitor_) {
@@ -82,13 +83,17 @@ public:
             throw InputError(
                 "this schedule cannot be run on the CPU: got bf16, expected precision fp32 throughout (in the "
                 "scenario: precision: {weights: fp32})");
-        if (parts.local.size() != parts.schedule.ranks.size())
+        if (!stand_ins && parts.local.size() != parts.schedule.ranks.size())
             throw InputError(fmt::format(
                 "this schedule cannot be run on the CPU: got {} of its {} ranks, expected all of them in one process",
                 parts.local.size(), parts.schedule.ranks.size()));
+        position_.resize(parts.schedule.ranks.size());
+        for (std::size_t k = 0; k < parts.local.size(); ++k) position_[index(parts.local[k])] = k;
         add_loss_groups();
         add_contexts();
-        for (const Op& op : parts.schedule.ops) bound_.push_back(bind_op(contexts_[index(op.rank)], op));
+        bound_.resize(parts.schedule.ops.size());
+        for (const Op& op : parts.schedule.ops)
+            if (is_local(op.rank)) bound_[index(op.id)] = bind_op(contexts_[position(op.rank)], op);
         run_.emplace(
             parts.schedule, arenas_, monitor_,
             [this](const Op& op, KernelClock& clock) {
@@ -108,18 +113,21 @@ public:
 
     const std::vector<StepFindings>& run_step() override {
         for (StepFindings& f : findings_) std::fill(f.loss_sum.begin(), f.loss_sum.end(), 0.0);
+        step_begin_ = steady_now();
         run_->run_step();
         return findings_;
     }
     const StepTimes& times() const override { return run_->times(); }
     Seconds step_time() const override { return run_->step_time(); }
     void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) override { run_->limit_copies(lane, limit); }
-    const RankArenas& arenas(Rank rank) const override { return arenas_[index(rank)]; }
+    const RankArenas& arenas(Rank rank) const override { return arenas_[position(rank)]; }
     MemoryUse memory() const override;
 
 private:
     void add_loss_groups();
     void add_contexts();
+    std::size_t position(Rank rank) const { return position_[index(rank)]; }
+    bool is_local(Rank rank) const { return parts_.local[position(rank)] == rank; }
     std::span<float> values_of(Rank rank, const ParameterSlice& slice, ParameterState state) const;
     // What the op wrote. Scratch is not looked at, parts of it are never written; nor are tensors that other ops make.
     void expect_finite(const Op& op) const {
@@ -137,6 +145,9 @@ private:
     void expect_finite(const Op& op, const Buffer& buffer, std::span<const float> values) const;
 
     const EngineParts parts_;
+    const std::optional<StandIns> stand_ins_;  // where not all ranks are local
+    std::vector<std::size_t> position_;        // by rank: among the local ones, where it is one
+    std::int64_t step_begin_ = 0;
     RunMonitor monitor_;
     const std::vector<RankArenas> arenas_;
     const std::vector<float> rotary_;
@@ -145,13 +156,13 @@ private:
     std::vector<StepFindings> findings_;
     std::deque<RankContext> contexts_;
     std::vector<BoundOp> bound_;                  // by op
-    std::vector<std::vector<SliceView>> slices_;  // by rank, by offset
+    std::vector<std::vector<SliceView>> slices_;  // by local rank, by offset
     std::optional<CpuRun> run_;                   // last: its threads end before the rest goes
 };
 
 void CpuEngine::add_loss_groups() {
     const RunShape& shape = parts_.shape;
-    if (shape.weight_shards == 1) return;
+    if (shape.weight_shards == 1 || stand_ins_) return;
     for (std::size_t r = 0; r < parts_.schedule.ranks.size(); r += static_cast<std::size_t>(shape.shards)) {
         std::vector<Rank> members;
         for (std::int64_t t = 0; t < shape.shards; ++t) members.push_back(id_at<Rank>(r + static_cast<std::size_t>(t)));
@@ -161,23 +172,26 @@ void CpuEngine::add_loss_groups() {
 
 void CpuEngine::add_contexts() {
     const RunShape& shape = parts_.shape;
-    findings_.resize(parts_.schedule.ranks.size());
+    findings_.resize(parts_.local.size());
     for (StepFindings& f : findings_) f.loss_sum.assign(static_cast<std::size_t>(parts_.scenario.batch), 0);
-    for (std::size_t r = 0; r < findings_.size(); ++r) {
-        slices_.push_back(slice_views(parts_.schedule, arenas_[r], parts_.layouts[r]));
-        const auto group = r / static_cast<std::size_t>(shape.shards);
-        contexts_.push_back(
-            RankContext{{parts_.scenario, shape, parts_.schedule, arenas_[r], parts_.layouts[r], id_at<Rank>(r)},
-                        rotary_,
-                        communicators_,
-                        shape.weight_shards > 1 ? &loss_groups_[group] : nullptr,
-                        parts_.inputs,
-                        findings_[r]});
+    for (std::size_t k = 0; k < findings_.size(); ++k) {
+        const Rank rank = parts_.local[k];
+        const ParameterLayout& layout = parts_.layouts[index(rank)];
+        slices_.push_back(slice_views(parts_.schedule, arenas_[k], layout));
+        const auto group = index(rank) / static_cast<std::size_t>(shape.shards);
+        contexts_.push_back(RankContext{{parts_.scenario, shape, parts_.schedule, arenas_[k], layout, rank},
+                                        rotary_,
+                                        communicators_,
+                                        loss_groups_.empty() ? nullptr : &loss_groups_[group],
+                                        parts_.inputs,
+                                        findings_[k],
+                                        stand_ins_ ? &*stand_ins_ : nullptr,
+                                        &step_begin_});
     }
 }
 
 std::span<float> CpuEngine::values_of(Rank rank, const ParameterSlice& slice, ParameterState state) const {
-    const std::vector<SliceView>& views = slices_[index(rank)];
+    const std::vector<SliceView>& views = slices_[position(rank)];
     const auto at = std::lower_bound(views.begin(), views.end(), slice.offset,
                                      [](const SliceView& view, std::int64_t offset) { return view.offset < offset; });
     switch (state) {
@@ -205,7 +219,7 @@ MemoryUse CpuEngine::memory() const {
 }
 
 void CpuEngine::expect_finite(const Op& op, const Access& access) const {
-    const RankArenas& of_rank = arenas_[index(op.rank)];
+    const RankArenas& of_rank = arenas_[position(op.rank)];
     const Buffer& buffer = parts_.schedule.buffers[index(access.buffer)];
     const std::span<float> values = as_floats(of_rank.span_of(access));
     if (buffer.tensors.empty()) return expect_finite(op, buffer, values);
@@ -228,9 +242,9 @@ void CpuEngine::expect_finite(const Op& op, const Buffer& buffer, std::span<cons
 
 }  // namespace
 
-EngineMaker cpu_engine(const CpuOptions& options) {
-    return [options](const EngineParts& parts) -> std::unique_ptr<Engine> {
-        return std::make_unique<CpuEngine>(parts, options);
+EngineMaker cpu_engine(const CpuOptions& options, const std::optional<StandIns>& stand_ins) {
+    return [=](const EngineParts& parts) -> std::unique_ptr<Engine> {
+        return std::make_unique<CpuEngine>(parts, options, stand_ins);
     };
 }
 

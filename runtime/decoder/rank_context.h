@@ -12,6 +12,7 @@
 #include "runtime/parameter_layout.h"
 #include "runtime/rank_arenas.h"
 #include "runtime/run_shape.h"
+#include "runtime/stand_in.h"
 #include "runtime/vocabulary_shard.h"
 #include "scenarios/scenario.h"
 #include "schedule/schedule.h"
@@ -67,6 +68,8 @@ struct RankContext : RankSizes {
     Communicator* shards = nullptr;  // where they share out the vocabulary, for exchanges inside the loss
     const StepInputs& inputs;
     StepFindings& findings;
+    const StandIns* stand_ins = nullptr;       // where it runs without partners
+    const std::int64_t* step_begin = nullptr;  // steady_now(), with stand-ins
 };
 
 // An op ready to run: everything it needs is found. Allocates nothing when called.

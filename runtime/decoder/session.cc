@@ -42,17 +42,13 @@ struct Session::State {
         return shape.last_stage(rank) && shape.ranks[index(rank)].shard < shape.shards / shape.weight_shards;
     }
 
-    // Nothing where a rank that counts is not among `ranks`, whose findings these are.
-    std::optional<double> loss(const std::vector<Rank>& ranks, const std::vector<StepFindings>& findings) const {
+    // Of all ranks' findings; nothing where this process knows only of some.
+    std::optional<double> loss(const std::vector<StepFindings>& findings) const {
+        if (findings.size() < schedule.ranks.size()) return std::nullopt;
         double sum = 0;
-        std::size_t counted = 0, count = 0;
-        for (const Rank rank : all_ranks(schedule)) count += counts_loss(rank) ? 1 : 0;
-        for (std::size_t k = 0; k < ranks.size(); ++k) {
-            if (!counts_loss(ranks[k])) continue;
-            ++counted;
-            for (const double of_sequence : findings[k].loss_sum) sum += of_sequence;
-        }
-        if (counted < count) return std::nullopt;
+        for (std::size_t r = 0; r < findings.size(); ++r)
+            if (counts_loss(id_at<Rank>(r)))
+                for (const double of_sequence : findings[r].loss_sum) sum += of_sequence;
         return sum / static_cast<double>(scenario.sequence.value * scenario.batch);
     }
 
@@ -99,8 +95,7 @@ StepReport Session::step(StepTokens tokens, const StepSettings& settings) {
     s.inputs.check_finite = false;
     const std::vector<StepFindings>& local = s.engine->run_step();
     const StepFindings& findings = local.front();
-    const std::optional<double> loss =
-        s.part.share ? s.loss(all_ranks(s.schedule), s.part.share(local)) : s.loss(s.part.local, local);
+    const std::optional<double> loss = s.loss(s.part.share ? s.part.share(local) : local);
     const StepReport report{s.steps + 1, loss, findings.gradient_norm, s.engine->step_time()};
     if (!findings.stepped || !std::isfinite(loss.value_or(0))) {
         s.inputs.check_finite = true;

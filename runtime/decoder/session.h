@@ -33,7 +33,7 @@ struct StepSettings {
 
 struct StepReport {
     std::int64_t step = 0;     // counted from 1
-    std::optional<double> loss;  // mean over all tokens of the batch; nothing where ranks that know it are not here
+    std::optional<double> loss;  // mean over all tokens of the batch; nothing where other ranks are unheard of
     double gradient_norm = 0;    // of the whole model, before clipping
     Seconds time{};
 };
