@@ -1,5 +1,7 @@
-# CUDA is optional everywhere: where it is absent the build says so and goes on. Sets SLUICE_HAS_CUDA.
+# CUDA is optional everywhere: where it is absent the build says so and goes on. Sets SLUICE_HAS_CUDA and
+# SLUICE_HAS_NCCL.
 set(SLUICE_HAS_CUDA OFF)
+set(SLUICE_HAS_NCCL OFF)
 if(SLUICE_CUDA)
   include(CheckLanguage)
   check_language(CUDA)
@@ -35,4 +37,13 @@ if(SLUICE_HAS_CUDA)
   add_library(sluice_cudnn INTERFACE)
   target_include_directories(sluice_cudnn SYSTEM INTERFACE ${SLUICE_CUDNN_INCLUDE})
   target_link_libraries(sluice_cudnn INTERFACE ${SLUICE_CUDNN})
+  # Its header alone: the library is loaded when several GPUs need it.
+  find_path(SLUICE_NCCL_INCLUDE nccl.h HINTS /usr/local/cuda/include $ENV{NCCL_ROOT}/include)
+  if(SLUICE_NCCL_INCLUDE)
+    set(SLUICE_HAS_NCCL ON)
+    add_library(sluice_nccl INTERFACE)
+    target_include_directories(sluice_nccl SYSTEM INTERFACE ${SLUICE_NCCL_INCLUDE})
+  else()
+    message(STATUS "CUDA: nccl.h not found (NCCL_ROOT names its folder); building without runs across GPUs")
+  endif()
 endif()

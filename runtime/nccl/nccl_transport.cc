@@ -1,0 +1,262 @@
+#include "runtime/nccl/nccl_transport.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <set>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "runtime/cuda/check.h"
+#include "runtime/nccl/message_ends.h"
+#include "runtime/nccl/nccl_communicator.h"
+#include "runtime/rendezvous/call_list.h"
+
+namespace sluice::cuda {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{20};
+
+// All communicators of this process, and the thread that looks after them.
+class LocalCommunicators {
+public:
+    ~LocalCommunicators() { watch_ = {}; }
+
+    NcclCommunicator& add(const NcclFunctions& nccl, const std::string& name, std::uint32_t member,
+                          RunMonitor& monitor) {
+        return all_.emplace_back(nccl, name, member, monitor);
+    }
+    void watch(RunMonitor& monitor) {
+        watch_ = std::jthread([this, &monitor](const std::stop_token& stop) {
+            while (!stop.stop_requested()) {
+                for (NcclCommunicator& comm : all_) monitor.stopped() ? comm.abort() : comm.check();
+                std::this_thread::sleep_for(kLook);
+            }
+        });
+    }
+
+private:
+    std::deque<NcclCommunicator> all_;
+    std::jthread watch_;
+};
+
+void copy_in_place(const TransportCall& call, std::span<const std::byte> from, std::span<std::byte> to) {
+    if (from.data() == to.data()) return;
+    check(cudaMemcpyAsync(to.data(), from.data(), from.size(), cudaMemcpyDeviceToDevice, call.stream), "copy");
+}
+
+class NcclTransport : public Transport {
+public:
+    NcclTransport(Rank rank, std::size_t groups, const NcclFunctions& nccl, std::shared_ptr<LocalCommunicators> all)
+        : rank_(rank), nccl_(nccl), all_(std::move(all)), groups_(groups, nullptr) {}
+
+    void add(const MessageEnds& ends, NcclCommunicator& comm) {
+        if (ends.group)
+            groups_[index(*ends.group)] = &comm;
+        else
+            channels_[{ends.members[0], ends.members[1]}] = &comm;
+    }
+
+    void all_gather(const TransportCall& call, GroupId group, std::span<const std::byte> mine,
+                    std::span<std::byte> all) override {
+        NcclCommunicator* const comm = groups_[index(group)];
+        if (comm == nullptr) return copy_in_place(call, mine, all);
+        comm->call(call.what,
+                   [&](ncclComm* c) { return nccl_.all_gather(mine.data(), all.data(), mine.size(), c, call.stream); });
+    }
+
+    void reduce_scatter(const TransportCall& call, GroupId group, ElementType type, std::span<const std::byte> all,
+                        std::span<std::byte> mine) override {
+        NcclCommunicator* const comm = groups_[index(group)];
+        if (comm == nullptr) return copy_in_place(call, all, mine);
+        comm->call(call.what, [&](ncclComm* c) {
+            return nccl_.reduce_scatter(all.data(), mine.data(), mine.size() / size_of(type), type, c, call.stream);
+        });
+    }
+
+    void all_reduce(const TransportCall& call, GroupId group, ElementType type,
+                    std::span<const std::span<std::byte>> pieces) override {
+        NcclCommunicator* const comm = groups_[index(group)];
+        if (comm == nullptr) return;
+        comm->call(call.what, [&](ncclComm* c) {
+            return grouped([&](const auto& issue) {
+                for (const std::span<std::byte> piece : pieces)
+                    if (!piece.empty())
+                        issue(nccl_.all_reduce(piece.data(), piece.size() / size_of(type), type, c, call.stream));
+            });
+        });
+    }
+
+    void all_to_all(const TransportCall& call, GroupId group, std::span<const std::span<const std::byte>> out,
+                    std::span<const std::span<std::byte>> in) override {
+        NcclCommunicator* const comm = groups_[index(group)];
+        if (comm == nullptr) {
+            for (std::size_t k = 0; k < out.size(); ++k) copy_in_place(call, out[k], in[k]);
+            return;
+        }
+        const std::size_t members = members_of(group);
+        comm->call(call.what, [&](ncclComm* c) {
+            return grouped([&](const auto& issue) {
+                for (std::size_t k = 0; k < out.size(); ++k) {
+                    const int member = static_cast<int>(k % members);
+                    if (!out[k].empty()) issue(nccl_.send(out[k].data(), out[k].size(), member, c, call.stream));
+                    if (!in[k].empty()) issue(nccl_.receive(in[k].data(), in[k].size(), member, c, call.stream));
+                }
+            });
+        });
+    }
+
+    void send(const TransportCall& call, Rank to, std::span<const std::byte> bytes) override {
+        channel(rank_, to).call(call.what,
+                                [&](ncclComm* c) { return nccl_.send(bytes.data(), bytes.size(), 1, c, call.stream); });
+    }
+    void receive(const TransportCall& call, Rank from, std::span<std::byte> bytes) override {
+        channel(from, rank_).call(call.what, [&](ncclComm* c) {
+            return nccl_.receive(bytes.data(), bytes.size(), 0, c, call.stream);
+        });
+    }
+
+    void set_members(GroupId group, std::size_t members) { members_[group] = members; }
+
+private:
+    // One launch for several calls. The group is closed whatever came between.
+    template <class Calls>
+    int grouped(const Calls& calls) const {
+        int first = nccl_.group_start();
+        if (first != kNcclSuccess) return first;
+        calls([&](int code) {
+            if (first == kNcclSuccess && code != kNcclInProgress) first = code;
+        });
+        const int ended = nccl_.group_end();
+        return first != kNcclSuccess ? first : ended;
+    }
+
+    std::size_t members_of(GroupId group) const { return members_.at(group); }
+
+    NcclCommunicator& channel(Rank from, Rank to) const {
+        const auto found = channels_.find({from, to});
+        if (found != channels_.end()) return *found->second;
+        throw InternalError(fmt::format("no transfer from rank {} to rank {} is scheduled", index(from), index(to)));
+    }
+
+    const Rank rank_;
+    const NcclFunctions& nccl_;
+    const std::shared_ptr<LocalCommunicators> all_;
+    std::vector<NcclCommunicator*> groups_;  // by id; null: this rank alone, or not a member
+    std::map<GroupId, std::size_t> members_;
+    std::map<std::pair<Rank, Rank>, NcclCommunicator*> channels_;
+};
+
+// ---- Making
+// ----------------------------------------------------------------------------------------------------------
+
+void expect_own_gpus(const TransportParts& parts) {
+    std::set<int> taken;
+    for (std::size_t k = 0; k < parts.local.size(); ++k)
+        if (!taken.insert(parts.devices[k]->device()).second)
+            throw InputError(
+                fmt::format("NCCL needs a GPU for every rank: got rank {} on GPU {}, which another one has",
+                            index(parts.local[k]), parts.devices[k]->device()));
+}
+
+// Before any communicator: a call that a partner does not make would hang in NCCL.
+void expect_same_calls(Rendezvous& job, const TransportParts& parts) {
+    const std::vector<RankProgram> programs = rank_programs(parts.schedule, parts.local);
+    const auto of_all = job.gather("lists of calls", encode(call_lists(parts.schedule, programs)));
+    std::string difference;
+    if (job.process() == 0) {
+        std::vector<CallList> lists;
+        for (const std::vector<std::byte>& bytes : of_all)
+            for (CallList& list : decode_call_lists(bytes)) lists.push_back(std::move(list));
+        difference = call_difference(std::move(lists)).value_or("");
+    }
+    const auto told = job.broadcast("comparison of calls", std::as_bytes(std::span(difference)));
+    if (!told.empty()) throw InternalError(std::string(reinterpret_cast<const char*>(told.data()), told.size()));
+}
+
+void expect_success(const NcclFunctions& nccl, int code, const char* what) {
+    if (code == kNcclSuccess || code == kNcclInProgress) return;
+    throw EnvironmentError(fmt::format("{}: NCCL says: {}", what, nccl.describe(code)));
+}
+
+// An id per communicator, made by the process that runs its first member.
+std::vector<NcclId> share_ids(Rendezvous& job, const NcclFunctions& nccl, const std::vector<MessageEnds>& ends,
+                              std::span<const Rank> local) {
+    std::vector<std::byte> mine(ends.size() * sizeof(NcclId));
+    for (std::size_t k = 0; k < ends.size(); ++k) {
+        if (!std::binary_search(local.begin(), local.end(), ends[k].members.front())) continue;
+        NcclId id{};
+        expect_success(nccl, nccl.make_id(&id), "an id for a communicator");
+        std::copy(id.begin(), id.end(), mine.begin() + static_cast<std::ptrdiff_t>(k * sizeof id));
+    }
+    std::vector<std::byte> merged(mine.size());
+    for (const std::vector<std::byte>& of_process : job.gather("ids of communicators", mine))
+        for (std::size_t i = 0; i < std::min(merged.size(), of_process.size()); ++i) merged[i] |= of_process[i];
+    merged = job.broadcast("all ids of communicators", merged);
+    std::vector<NcclId> ids(ends.size());
+    for (std::size_t k = 0; k < ends.size(); ++k)
+        std::copy_n(merged.begin() + static_cast<std::ptrdiff_t>(k * sizeof(NcclId)), sizeof(NcclId), ids[k].begin());
+    return ids;
+}
+
+class TransportsOfProcess {
+public:
+    TransportsOfProcess(Rendezvous& job, const NcclFunctions& nccl, const TransportParts& parts)
+        : job_(job), nccl_(nccl), parts_(parts), comms_(std::make_shared<LocalCommunicators>()) {
+        for (const Rank rank : parts.local)
+            transports_.push_back(std::make_unique<NcclTransport>(rank, parts.groups.size(), nccl, comms_));
+    }
+
+    std::vector<std::unique_ptr<Transport>> make() {
+        const std::vector<MessageEnds> ends = message_ends(parts_.schedule, parts_.groups);
+        const std::vector<NcclId> ids = share_ids(job_, nccl_, ends, parts_.local);
+        for (std::size_t k = 0; k < ends.size(); ++k) make(ends[k], ids[k]);
+        comms_->watch(parts_.monitor);
+        return {std::make_move_iterator(transports_.begin()), std::make_move_iterator(transports_.end())};
+    }
+
+private:
+    void make(const MessageEnds& ends, const NcclId& id) {
+        std::vector<NcclCommunicator*> begun;
+        expect_success(nccl_, nccl_.group_start(), ends.name.c_str());
+        for (std::size_t k = 0; k < parts_.local.size(); ++k) {
+            const auto member = ends.member_of(parts_.local[k]);
+            if (!member) continue;
+            NcclCommunicator& comm = comms_->add(nccl_, ends.name, *member, parts_.monitor);
+            parts_.devices[k]->make_current();
+            comm.begin(id, static_cast<std::uint32_t>(ends.members.size()));
+            transports_[k]->add(ends, comm);
+            if (ends.group) transports_[k]->set_members(*ends.group, ends.members.size());
+            begun.push_back(&comm);
+        }
+        expect_success(nccl_, nccl_.group_end(), ends.name.c_str());
+        for (NcclCommunicator* const comm : begun)
+            comm->finish([this] {
+                if (const auto verdict = job_.verdict()) throw_verdict(*verdict);
+            });
+    }
+
+    Rendezvous& job_;
+    const NcclFunctions& nccl_;
+    const TransportParts& parts_;
+    std::shared_ptr<LocalCommunicators> comms_;
+    std::vector<std::unique_ptr<NcclTransport>> transports_;
+};
+
+}  // namespace
+
+TransportMaker nccl_transport(Rendezvous& job, const NcclFunctions& nccl) {
+    return [&job, &nccl](const TransportParts& parts) {
+        expect_own_gpus(parts);
+        expect_same_calls(job, parts);
+        return TransportsOfProcess(job, nccl, parts).make();
+    };
+}
+
+}  // namespace sluice::cuda
