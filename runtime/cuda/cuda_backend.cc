@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -83,6 +84,8 @@ void CudaBackend::begin_step(std::uint64_t) {
             users_[block] = releases_->users(block);
             last_users_[block].clear();
         }
+    for (LaneState& lane : lanes_) lane.issued = 0;
+    ++steps_;
     host_begin_ = steady_now();
     record((*step_begin_)[0], lanes_.front().stream->get());
     if (begin_step_) begin_step_();
@@ -90,6 +93,7 @@ void CudaBackend::begin_step(std::uint64_t) {
 
 void CudaBackend::issue(const IssuedOp& op) {
     LaneState& lane = lanes_[op.at.lane];
+    issuing_ = op.op;
     const Stream stream = lane.stream->get();
     const OpEvents& at = events_of_[index(op.op)];
     for (const LaneEvent& wait : op.waits)
@@ -110,6 +114,8 @@ void CudaBackend::issue(const IssuedOp& op) {
     }
     if (releases_) release_blocks(op);
     record((*events_)[at.end()], stream);
+    ++lane.issued;
+    issuing_ = kNoOp;
 }
 
 void CudaBackend::hold(LaneState& lane, Seconds time) {
@@ -166,6 +172,42 @@ void CudaBackend::read_times() {
         const std::span<std::int64_t> laps = times_.laps_of(op.op);
         for (std::size_t k = 0; k < laps.size(); ++k) laps[k] = time_of(at.first + 1 + k);
     }
+}
+
+// An event that has not been recorded in this step still stands for the one before: `issued` says which have.
+void CudaBackend::look() {
+    device_.make_current();
+    const std::uint64_t step = steps_;
+    for (LaneState& lane : lanes_) {
+        const std::size_t issued = lane.issued;
+        if (step != looked_at_step_ || lane.looked > issued) lane.looked = 0;
+        while (lane.looked < issued && happened((*events_)[events_of_[index(lane.ops[lane.looked])].end()]))
+            ++lane.looked;
+    }
+    looked_at_step_ = step;
+}
+
+std::uint64_t CudaBackend::ended_ops() {
+    look();
+    std::uint64_t ended = (looked_at_step_ - (looked_at_step_ > 0 ? 1 : 0)) * program_.ops.size();
+    for (const LaneState& lane : lanes_) ended += lane.looked;
+    return ended;
+}
+
+std::string CudaBackend::in_flight() {
+    look();
+    std::vector<std::string> texts;
+    const auto add = [&](OpId id, std::string_view how) {
+        const Op& op = schedule_.ops[index(id)];
+        texts.push_back(fmt::format("{}, {}{}", describe(op), describe(op.tag), how));
+    };
+    for (const LaneState& lane : lanes_) {
+        if (lane.looked >= lane.issued) continue;
+        const OpId op = lane.ops[lane.looked];
+        add(op, happened((*events_)[events_of_[index(op)].first]) ? "" : ", waiting");
+    }
+    if (const OpId op = issuing_; op != kNoOp) add(op, ", being issued");
+    return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 void CudaBackend::limit_copies(LaneKind kind, std::optional<BytesPerSecond> limit) {

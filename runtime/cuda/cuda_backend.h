@@ -2,11 +2,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "base/units.h"
@@ -52,6 +55,12 @@ public:
     // Copies of the lane take at least bytes / limit from the next step on; none: as fast as they can.
     void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit);
 
+    // For a thread that watches, one at a time; makes the device its own. How many ops of all steps have ended, and
+    // the ops that its lanes are at: "op 12 (rank 3, compute), forward stage 0 layer 2 sub 1", those that still wait
+    // for others with ", waiting"; then the one that is being issued, where that takes long.
+    std::uint64_t ended_ops();
+    std::string in_flight();
+
 private:
     // Events of an op: `first` when it begins, then the ends of its kernels, the last of them its own end.
     struct OpEvents {
@@ -65,6 +74,8 @@ private:
         std::vector<std::vector<CopyPiece>> copies;  // by place - 1; empty but for copies
         std::optional<BytesPerSecond> limit;
         std::uint64_t* mark = nullptr;  // on the device: when the copy in progress began
+        std::atomic<std::size_t> issued{0};  // ops of this step whose events have been recorded
+        std::size_t looked = 0;              // by who watches: of these, ended when it looked
     };
 
     void prepare();
@@ -73,6 +84,7 @@ private:
     void hold(LaneState& lane, Seconds time);
     void release_blocks(const IssuedOp& op);
     void read_times();
+    void look();
 
     const Schedule& schedule_;
     const RankProgram& program_;
@@ -91,7 +103,10 @@ private:
     std::vector<std::vector<OpId>> last_users_;  // by block: those that have released it
     DeviceMemory marks_;
     std::minstd_rand random_;
-    std::vector<LaneState> lanes_;
+    std::deque<LaneState> lanes_;
+    std::atomic<std::uint64_t> steps_{0};     // begun
+    std::uint64_t looked_at_step_ = 0;        // by who watches
+    std::atomic<OpId> issuing_{kNoOp};
 };
 
 }  // namespace sluice::cuda

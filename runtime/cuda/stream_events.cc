@@ -25,6 +25,8 @@ Events::~Events() {
 void record(Event event, Stream stream) { check(cudaEventRecord(event, stream), "record an event"); }
 void wait_for(Stream stream, Event event) { check(cudaStreamWaitEvent(stream, event, 0), "wait for an event"); }
 
+bool happened(Event event) { return cudaEventQuery(event) == cudaSuccess; }
+
 std::int64_t nanoseconds_between(Event from, Event to) {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, from, to), "time between events");

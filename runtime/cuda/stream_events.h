@@ -44,6 +44,8 @@ private:
 };
 
 void record(Event, Stream);
+// Whether it has; false, too, where the device has failed.
+bool happened(Event);
 void wait_for(Stream, Event);
 // Nanoseconds from one to the other, both past; resolution about 0.5 us, of a minute about 8 us (CUDA gives a float).
 std::int64_t nanoseconds_between(Event from, Event to);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <utility>
@@ -102,6 +103,9 @@ public:
     }
     const RankArenas& arenas(Rank rank) const override { return ranks_[position_of(rank)]->arenas(); }
     MemoryUse memory() const override;
+    StepProgress progress() override;
+    std::string in_flight() override;
+    void stop(FailureKind kind, const std::string& message) override { monitor_.fail(kind, message); }
 
 private:
     void add_rank(Rank rank, std::shared_ptr<const DevicePart> device, const CudaOptions& options);
@@ -128,6 +132,7 @@ private:
     std::vector<CudaBackend*> lanes_;  // those in backends_
     std::vector<std::unique_ptr<Backend>> backends_;
     std::unique_ptr<Executor> executor_;
+    std::atomic<bool> in_step_{false};
 };
 
 void CudaEngine::add_rank(Rank rank, std::shared_ptr<const DevicePart> device, const CudaOptions& options) {
@@ -174,10 +179,28 @@ void CudaEngine::start(const Disturbances& disturbances) {
 
 const std::vector<StepFindings>& CudaEngine::run_step() {
     for (const auto& rank : ranks_) rank->begin_step();
+    in_step_ = true;
     executor_->run_step();
+    in_step_ = false;
     times_.begin = executor_->step_begin();
     for (std::size_t k = 0; k < ranks_.size(); ++k) ranks_[k]->find(findings_[k]);
     return findings_;
+}
+
+StepProgress CudaEngine::progress() {
+    StepProgress progress{in_step_, false, 0};
+    for (CudaBackend* const backend : lanes_) progress.ended += backend->ended_ops();
+    return progress;
+}
+
+std::string CudaEngine::in_flight() {
+    std::string text;
+    if (!in_step_) return text;
+    for (CudaBackend* const backend : lanes_) {
+        const std::string of_rank = backend->in_flight();
+        if (!of_rank.empty()) text += (text.empty() ? "" : "; ") + of_rank;
+    }
+    return text;
 }
 
 MemoryUse CudaEngine::memory() const {

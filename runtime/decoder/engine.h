@@ -7,13 +7,16 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/units.h"
 #include "runtime/decoder/step_inputs.h"
 #include "runtime/parameter_layout.h"
 #include "runtime/rank_arenas.h"
+#include "runtime/run_monitor.h"
 #include "runtime/run_shape.h"
+#include "runtime/step_progress.h"
 #include "runtime/step_times.h"
 #include "scenarios/scenario.h"
 #include "schedule/schedule.h"
@@ -51,6 +54,13 @@ public:
 
     virtual const RankArenas& arenas(Rank) const = 0;  // of a local rank
     virtual MemoryUse memory() const = 0;
+
+    // For a thread that watches, one at a time, at any time: how far the local ranks are, which ops are in flight (one
+    // line; empty between steps), and how to end every wait of the run. An engine that nobody needs to watch does
+    // nothing.
+    virtual StepProgress progress() { return {}; }
+    virtual std::string in_flight() { return {}; }
+    virtual void stop(FailureKind, const std::string&) {}
 };
 
 // What an engine is made for; it outlives the engine and does not move.

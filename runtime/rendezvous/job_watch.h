@@ -7,15 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+#include "runtime/step_progress.h"
 
-// How far a process is. While it is in no step (it reads data, writes a checkpoint) it may take as long as it likes.
-struct StepProgress {
-    bool in_step = false;
-    bool waiting = false;     // outside a step, for the others: in a call of Rendezvous
-    std::uint64_t ended = 0;  // ops, of all steps; only goes up
-    friend bool operator==(const StepProgress&, const StepProgress&) = default;
-};
+namespace sluice {
 
 struct WatchLimits {
     std::chrono::milliseconds silence{4000};  // a process that says nothing for so long is lost
