@@ -1,0 +1,21 @@
+// NCCL on host memory: members that are threads post their calls; the last one carries a call out for all. Until then,
+// and a few looks longer, it is in progress, as in the library's non-blocking mode.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/nccl/nccl_functions.h"
+
+namespace sluice::cuda {
+
+const NcclFunctions& fake_nccl();
+
+void reset_fake_nccl();
+struct FakeNcclCounts {
+    std::size_t begun = 0, aborted = 0;  // memberships
+};
+FakeNcclCounts fake_nccl_counts();
+// From now on every communicator says this of its state.
+void break_fake_nccl(int code);
+
+}  // namespace sluice::cuda
