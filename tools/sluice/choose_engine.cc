@@ -8,6 +8,8 @@
 #include "runtime/decoder/cpu_engine.h"
 #ifdef SLUICE_HAS_CUDA
 #include "runtime/cuda/gpu_description.h"
+#include "runtime/cuda/gpu_parts.h"
+#include "runtime/cuda/in_process_transport.h"
 #include "runtime/cuda_decoder/cuda_engine.h"
 #endif
 
@@ -31,21 +33,27 @@ EngineMaker cuda_engine_of(const DeviceOptions& options) {
     if (options.cpu.delay_copies)
         of_gpu.disturbances.delay_copies = {options.cpu.delay_copies->seed, options.cpu.delay_copies->most};
     of_gpu.disturbances.poison_on_release = options.cpu.poison_on_release;
+    if (options.parts > 1) {
+        of_gpu.device_of_rank = cuda::gpu_parts(static_cast<int>(options.parts));
+        of_gpu.transport = cuda::in_process_transport();
+    }
     return cuda::cuda_engine(of_gpu);
 }
 
-DeviceDescription describe_cuda() {
+DeviceDescription describe_cuda(std::int64_t parts) {
+    if (parts > 1) cuda::raise_stream_connections();  // the first that is asked of CUDA
     const cuda::GpuDescription gpu = cuda::describe_gpu();
     return {"cuda runtime",
-            fmt::format("one {}, {}, {} multiprocessors; {} host cores", gpu.name, format(gpu.memory),
-                        gpu.multiprocessors, sysconf(_SC_NPROCESSORS_ONLN)),
+            fmt::format("one {}, {}, {} multiprocessors{}; {} host cores", gpu.name, format(gpu.memory),
+                        gpu.multiprocessors, parts > 1 ? fmt::format(" in {} parts", parts) : "",
+                        sysconf(_SC_NPROCESSORS_ONLN)),
             {{"cuda driver", gpu.driver}, {"cuda runtime", gpu.runtime}, {"cublas", gpu.cublas}, {"cudnn", gpu.cudnn}}};
 }
 #else
 constexpr bool kHasCuda = false;
 
 EngineMaker cuda_engine_of(const DeviceOptions&) { throw InternalError("this build has no CUDA backend"); }
-DeviceDescription describe_cuda() { throw InternalError("this build has no CUDA backend"); }
+DeviceDescription describe_cuda(std::int64_t) { throw InternalError("this build has no CUDA backend"); }
 #endif
 
 }  // namespace
@@ -60,12 +68,20 @@ Device parse_device(std::string_view word) {
     return Device::kCuda;
 }
 
+void expect_place_for(const DeviceOptions& options, std::int64_t ranks) {
+    if (options.device == Device::kCuda && options.parts > 1 && ranks != options.parts)
+        throw InputError(
+            fmt::format("sluice run: --parts: got {}, expected {}: the scenario has so many ranks, and each runs on a "
+                        "part of the GPU",
+                        options.parts, ranks));
+}
+
 EngineMaker choose_engine(const DeviceOptions& options) {
     return options.device == Device::kCuda ? cuda_engine_of(options) : cpu_engine(options.cpu);
 }
 
 DeviceDescription describe_device(const DeviceOptions& options) {
-    if (options.device == Device::kCuda) return describe_cuda();
+    if (options.device == Device::kCuda) return describe_cuda(options.parts);
     return {"cpu runtime", fmt::format("this machine's CPU, {} logical cores", sysconf(_SC_NPROCESSORS_ONLN)), {}};
 }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/cpu/cpu_run.h"
 #include "runtime/decoder/engine.h"
@@ -16,11 +18,15 @@ enum class Device : std::uint8_t { kCpu, kCuda };
 struct DeviceOptions {
     Device device = Device::kCpu;
     bool deterministic = false;  // on a GPU; a CPU always is
+    std::int64_t parts = 1;      // of the GPU, one for each rank
     CpuOptions cpu;
 };
 
 // "cpu" or "cuda". Throws InputError for others, and for cuda where this build has none.
 Device parse_device(std::string_view word);
+
+// Throws InputError where the device does not run as many ranks.
+void expect_place_for(const DeviceOptions& options, std::int64_t ranks);
 
 EngineMaker choose_engine(const DeviceOptions& options);
 

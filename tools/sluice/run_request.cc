@@ -35,7 +35,7 @@ std::int64_t read_count(const std::string& text, const char* flag, std::int64_t 
 
 // The words as they were given.
 struct Words {
-    std::string device = "cpu", steps, data, seed, rate, warmup, clip, checkpoints, every, adapt;
+    std::string device = "cpu", parts, steps, data, seed, rate, warmup, clip, checkpoints, every, adapt;
     bool shuffle = false, deterministic = false;
 };
 
@@ -57,6 +57,9 @@ void refuse(const Words& words, const RunRequest& request) {
 void fill(TrainingOptions& options, const Words& words) {
     options.device.device = parse_device(words.device);
     options.device.deterministic = words.deterministic;
+    options.device.parts = read_count(words.parts, "--parts", 1, 1);
+    if (options.device.device != Device::kCuda && !words.parts.empty())
+        throw InputError("sluice run: --parts: got it with --device cpu, expected --device cuda: parts are those of a GPU");
     options.data = words.data;
     options.checkpoints = words.checkpoints;
     options.steps = read_count(words.steps, "--steps", 0);
@@ -82,6 +85,7 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         "SCENARIO",
         &request.scenario,
         {{"--device", "DEVICE", "cpu (the default) or cuda", &words.device},
+         {"--parts", "P", "cut the GPU into P parts, and run each of the scenario's P ranks on one of them", &words.parts},
          {"--deterministic", "", "the same bits in every run, on a GPU too, where it costs speed and memory", nullptr,
           &words.deterministic},
          {"--steps", "N", "train until step N has been done", &words.steps},
@@ -105,6 +109,7 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         "  sluice run scenarios/tiny-cpu.yaml --data README.md --steps 3\n"
         "  sluice run mine.yaml --data corpus.bin --steps 1000 --checkpoint checkpoints --every 50 --resume\n"
         "  sluice run scenarios/dense-3b-32k-h200x1.yaml --device cuda --data corpus.bin --steps 10\n"
+        "  sluice run scenarios/dense-1b-128k-h200-split2.yaml --device cuda --parts 2 --data corpus.bin --steps 10\n"
         "  sluice run mine.yaml --data corpus.txt --steps 5 --predicted predicted.trace --trace measured.trace"};
     if (!parse_arguments(usage, arguments)) return std::nullopt;
     refuse(words, request);

@@ -97,6 +97,7 @@ std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& 
 }
 
 void expect_usable(const TrainingOptions& options, const Scenario& scenario) {
+    expect_place_for(options.device, scenario.policy.sp * scenario.policy.pp * scenario.policy.dp);
     expect_own_folder(options);
     open_stream(options, scenario);
 }
