@@ -78,11 +78,11 @@ AttentionFigure AttentionBench::time(const Attention& a) {
     const AttentionGradients gradients{
         {dquery_, a.queries, kWidth}, half(dkv_, 0), half(dkv_, kKvWidth), false, kRotary};
     AttentionFigure figure{a, {}, {}, plans_.forward_workspace(s), plans_.backward_workspace(s)};
-    figure.forward = timer_.time([&] { plans_.forward(nullptr, s, in, saved, workspace_); }, at_least_);
+    figure.forward = timer_.time([&] { plans_.forward(timer_.stream(), s, in, saved, workspace_); }, at_least_);
     figure.backward = timer_.time(
         [&] {
-            plans_.backward(nullptr, s, in, {saved.out, saved.log_sum_exp}, {dout_, a.queries, kWidth}, gradients,
-                            workspace_);
+            plans_.backward(timer_.stream(), s, in, {saved.out, saved.log_sum_exp}, {dout_, a.queries, kWidth},
+                            gradients, workspace_);
         },
         at_least_);
     return figure;

@@ -2,15 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/format_units.h"
 #include "runtime/cuda/gpu_description.h"
+#include "runtime/cuda/gpu_parts.h"
 #include "runtime/cuda_profile/attention_bench.h"
 #include "runtime/cuda_profile/memory_bound_bench.h"
+#include "runtime/cuda_profile/part_bench.h"
+#include "runtime/cuda_profile/part_load.h"
 #include "runtime/cuda_profile/product_bench.h"
 #include "runtime/cuda_profile/transfer_bench.h"
 
@@ -46,32 +55,62 @@ GpuMachine describe_machine() {
             {},       gpu.multiprocessors,        this_machine()};
 }
 
-void expect_free_memory() {
+void expect_free_memory(int parts) {
     const DeviceMemoryState state = device_memory_state();
-    if (state.free < kProfileMemory)
-        throw EnvironmentError(fmt::format("GPU memory is short: measuring needs {}, got {} free of {}",
-                                           format(kProfileMemory), format(state.free), format(state.total)));
+    const Bytes needed = kProfileMemory + kPartLoadMemory * (parts - 1);
+    if (state.free < needed)
+        throw EnvironmentError(fmt::format("GPU memory is short: measuring needs {}, got {} free of {}", format(needed),
+                                           format(state.free), format(state.total)));
+}
+
+using DeviceParts = std::vector<std::shared_ptr<const DevicePart>>;
+
+DeviceParts cut_gpu(int parts) {
+    DeviceParts all;
+    if (parts == 1) return all;
+    const DevicePartMaker make = gpu_parts(parts);
+    for (int r = 0; r < parts; ++r) all.push_back(make(Rank{static_cast<std::uint32_t>(r)}));
+    return all;
 }
 
 class Profiling {
 public:
-    Profiling(GpuMachine machine, bool quick, const ProfileProgress& progress)
-        : quick_(quick), each_(quick ? Seconds{0.02} : Seconds{0.15}), progress_(progress) {
+    Profiling(GpuMachine machine, DeviceParts parts, bool quick, const ProfileProgress& progress)
+        : quick_(quick),
+          each_(quick ? Seconds{0.02} : Seconds{0.15}),
+          progress_(progress),
+          parts_(std::move(parts)),
+          stream_(parts_.empty() ? OwnedStream() : OwnedStream(parts_.front()->new_stream())),
+          timer_(parts_.empty() ? nullptr : stream_.get()),
+          gemms_(parts_.empty() ? 0 : parts_.front()->multiprocessors()) {
         out_.machine = std::move(machine);
     }
 
     GpuFigures measure() {
+        if (!parts_.empty()) {
+            stage("parts", [&] { out_.part = measure_part(parts_, timer_, each_ / 3); });
+            load_.emplace(std::span<const std::shared_ptr<const DevicePart>>(parts_).subspan(1));
+        }
         stage("copies", [&] { transfers(); });
         stage("attention", [&] { attention(); });
         stage("matrix products", [&] { products(); });
         stage("passes over memory", [&] { memory_bound(); });
-        const DeviceMemoryState state = device_memory_state();
-        out_.machine.reserved = state.total - state.free + kEngineMemory;
+        load_.reset();
+        out_.machine.reserved = reserved();
         progress_("done", 1);
         return std::move(out_);
     }
 
 private:
+    // Of a part: its share of the context, and all that its own engine holds.
+    Bytes reserved() const {
+        const DeviceMemoryState state = device_memory_state();
+        const Bytes held = state.total - state.free;
+        if (parts_.empty()) return held + kEngineMemory;
+        const Bytes own{Gemms::kWorkspaceBytes};
+        return (held - own) / static_cast<std::int64_t>(parts_.size()) + own + kEngineMemory;
+    }
+
     void show(std::string_view what, Share share, std::size_t done, std::size_t of) {
         doing_ = fmt::format("{}, {} of {}", what, done + 1, of);
         progress_(what, share.begin + (share.end - share.begin) * static_cast<double>(done) / static_cast<double>(of));
@@ -82,6 +121,7 @@ private:
         doing_ = name;
         try {
             run();
+            if (load_) load_->expect_running();
         } catch (const EnvironmentError& error) {
             throw EnvironmentError(fmt::format("while measuring {}: {}", doing_, error.what()));
         } catch (const InputError& error) {  // a library that has no engine for a shape
@@ -94,7 +134,7 @@ private:
         TransferBench bench(timer_, out_.machine.host.memory, quick_);
         out_.copies = bench.copies();
         show("copies beside compute", kCopyShare, 1, 3);
-        out_.interference = bench.interference(gemms_);
+        out_.interference = bench.interference(gemms_, std::max<std::size_t>(1, parts_.size()));
         show("events between kernels", kCopyShare, 2, 3);
         out_.kernel_gap = event_gap(timer_);
     }
@@ -141,6 +181,9 @@ private:
     GpuFigures out_;
     std::string doing_;
     // From here on they hold device memory; kept to the end, as a run does.
+    const DeviceParts parts_;  // empty: the whole GPU
+    OwnedStream stream_;
+    std::optional<PartLoad> load_;
     GpuTimer timer_;
     Gemms gemms_;
     AttentionPlans plans_;
@@ -148,10 +191,11 @@ private:
 
 }  // namespace
 
-GpuFigures profile_gpu(bool quick, const ProfileProgress& progress) {
+GpuFigures profile_gpu(bool quick, int parts, const ProfileProgress& progress) {
+    if (parts > 1) raise_stream_connections();
     GpuMachine machine = describe_machine();
-    expect_free_memory();
-    return Profiling(std::move(machine), quick, progress).measure();
+    expect_free_memory(parts);
+    return Profiling(std::move(machine), cut_gpu(parts), quick, progress).measure();
 }
 
 }  // namespace sluice::cuda

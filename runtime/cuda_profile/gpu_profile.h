@@ -9,8 +9,12 @@ namespace sluice::cuda {
 // Device memory that measuring takes at most.
 inline constexpr Bytes kProfileMemory = 20_GiB;
 
-// About two minutes; `quick` less than half a minute. Throws EnvironmentError without a GPU, without kProfileMemory
-// free on it, or where a library or the driver refuses: then it says what was being measured.
-GpuFigures profile_gpu(bool quick, const ProfileProgress& progress);
+// Of a part of a GPU: each of the others, while it is busy.
+inline constexpr Bytes kPartLoadMemory = 1_GiB;
+
+// About two minutes; `quick` less than half a minute. With `parts` above 1 the GPU is cut into so many, and kernels are
+// those of the first while the others compute. Throws EnvironmentError without a GPU, without the memory above free on
+// it, or where a library or the driver refuses: then it says what was being measured.
+GpuFigures profile_gpu(bool quick, int parts, const ProfileProgress& progress);
 
 }  // namespace sluice::cuda

@@ -19,7 +19,8 @@ constexpr Seconds kHold{15e-3};
 
 }  // namespace
 
-GpuTimer::GpuTimer() : mark_(Bytes{sizeof(std::uint64_t)}, "mark of a timer"), stopwatch_(nullptr) {}
+GpuTimer::GpuTimer(Stream stream)
+    : stream_(stream), mark_(Bytes{sizeof(std::uint64_t)}, "mark of a timer"), stopwatch_(stream) {}
 
 void GpuTimer::hold(Stream stream, Seconds time) {
     mark_time(stream, mark_.as<std::uint64_t>());
@@ -44,6 +45,8 @@ Measurement GpuTimer::time_queued(Stream stream, std::size_t samples, std::size_
 }
 
 Measurement GpuTimer::time(const std::function<void()>& call, Seconds at_least) {
+    check(cudaStreamSynchronize(cudaStreamLegacy),
+          "operands of what is timed");  // which a stream of a part would not wait for
     call();
     stopwatch_.start();
     call();
@@ -53,9 +56,9 @@ Measurement GpuTimer::time(const std::function<void()>& call, Seconds at_least) 
     auto calls = static_cast<std::size_t>(std::max(1.0, std::ceil(wanted)));
     if (one < kShort) {
         calls = std::min(calls, kShortCalls);
-        hold(nullptr, kHold);
+        hold(stream_, kHold);
     }
-    return time_queued(nullptr, kSamples, calls, call);
+    return time_queued(stream_, kSamples, calls, call);
 }
 
 }  // namespace sluice::cuda

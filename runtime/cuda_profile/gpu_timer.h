@@ -14,9 +14,11 @@ namespace sluice::cuda {
 
 class GpuTimer {
 public:
-    GpuTimer();
+    // On whose stream calls put their work, and so on which part of the GPU: the default one is of the whole.
+    explicit GpuTimer(Stream stream = nullptr);
+    Stream stream() const { return stream_; }
 
-    // Of a call that puts its work on the default stream, again and again for about `at_least` without a pause, in
+    // Of a call that puts its work on stream(), again and again for about `at_least` without a pause, in
     // five samples: long enough for the limit of power to show. A call that takes longer than that is timed once, after
     // one that warms up. Very short calls are all put on the stream before the first begins, so that the host's time to
     // do so does not count.
@@ -30,6 +32,7 @@ public:
     void hold(Stream, Seconds);
 
 private:
+    const Stream stream_;
     DeviceMemory mark_;
     StreamStopwatch stopwatch_;
 };

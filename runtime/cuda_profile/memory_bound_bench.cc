@@ -70,10 +70,10 @@ PointwiseFigure MemoryBoundBench::norm(bool centred, Bytes traffic) {
     const NormGradients gradients{sums(), centred ? sums() + kHidden : nullptr};
     float* const statistics = sums() + 2 * kHidden;
     const auto x = [&] { return pool_.bf16(rows, kHidden); };
-    const Measurement alone = timed([&] { residual_add(nullptr, x(), x(), x()); });
-    const Measurement forward = timed([&] { residual_norm_forward(nullptr, x(), x(), x(), w, x(), statistics); });
+    const Measurement alone = timed([&] { residual_add(stream(), x(), x(), x()); });
+    const Measurement forward = timed([&] { residual_norm_forward(stream(), x(), x(), x(), w, x(), statistics); });
     const Measurement backward = timed([&] {
-        norm_backward(nullptr, {x(), x(), w, statistics, x()}, x(), gradients, scratch());
+        norm_backward(stream(), {x(), x(), w, statistics, x()}, x(), gradients, scratch());
     });
     return {centred ? kLayerNorm : kRmsNorm, without(forward, alone.median) + backward,
             Bytes{rows * kHidden * 2 * (2 + 4)}, 2};
@@ -83,12 +83,12 @@ PointwiseFigure MemoryBoundBench::norm(bool centred, Bytes traffic) {
 PointwiseFigure MemoryBoundBench::rope(Bytes traffic) {
     const std::int64_t rows = rows_for(traffic, 2 * 2 * (kQueryColumns + kKeyColumns));
     const Measurement forward = timed([&] {
-        rotate(nullptr, kRotary, kPosition, RotationSense::kForward, pool_.bf16(rows, kQueryColumns));
-        rotate(nullptr, kRotary, kPosition, RotationSense::kForward,
+        rotate(stream(), kRotary, kPosition, RotationSense::kForward, pool_.bf16(rows, kQueryColumns));
+        rotate(stream(), kRotary, kPosition, RotationSense::kForward,
                pool_.bf16(rows, 2 * kKeyColumns).column_range(0, kKeyColumns));
     });
     const Measurement backward = timed([&] {
-        rotate_and_round(nullptr, kRotary, kPosition, RotationSense::kBackward, kKeyColumns,
+        rotate_and_round(stream(), kRotary, kPosition, RotationSense::kBackward, kKeyColumns,
                          pool_.fp32(rows, 2 * kKeyColumns), pool_.bf16(rows, 2 * kKeyColumns));
     });
     return {kRope, forward + backward, Bytes{2 * rows * (kQueryColumns + kKeyColumns) * 2 * 2}, 2};
@@ -100,11 +100,11 @@ PointwiseFigure MemoryBoundBench::swiglu(Bytes traffic) {
     const auto up = [](Bf16Matrix both) { return both.column_range(kFfn, kFfn); };
     const Measurement forward = timed([&] {
         const Bf16Matrix first = pool_.bf16(rows, 2 * kFfn);
-        swiglu_forward(nullptr, gate(first), up(first), pool_.bf16(rows, kFfn));
+        swiglu_forward(stream(), gate(first), up(first), pool_.bf16(rows, kFfn));
     });
     const Measurement backward = timed([&] {
         const Bf16Matrix first = pool_.bf16(rows, 2 * kFfn), dfirst = pool_.bf16(rows, 2 * kFfn);
-        swiglu_backward(nullptr, pool_.bf16(rows, kFfn), gate(first), up(first), gate(dfirst), up(dfirst), {});
+        swiglu_backward(stream(), pool_.bf16(rows, kFfn), gate(first), up(first), gate(dfirst), up(dfirst), {});
     });
     return {kSwiglu, forward + backward, Bytes{rows * kFfn * 2 * (3 + 5)}, 2};
 }
@@ -115,15 +115,15 @@ PointwiseFigure MemoryBoundBench::gelu(Bytes traffic) {
     const auto x = [&] { return pool_.bf16(rows, kFfn); };
     Measurement all;
     for (const GeluForm form : {GeluForm::kTanh, GeluForm::kErf})
-        all = all + timed([&] { gelu_forward(nullptr, form, x(), x()); }) +
-              timed([&] { gelu_backward(nullptr, form, x(), x(), x(), {}); });
+        all = all + timed([&] { gelu_forward(stream(), form, x(), x()); }) +
+              timed([&] { gelu_backward(stream(), form, x(), x(), x(), {}); });
     return {kGelu, all * 0.5, Bytes{rows * kFfn * 2 * (2 + 3)}, 2};
 }
 
 PointwiseFigure MemoryBoundBench::residual(Bytes traffic) {
     const std::int64_t rows = rows_for(traffic, 3 * 2 * kHidden);
     const auto x = [&] { return pool_.bf16(rows, kHidden); };
-    return {kResidual, timed([&] { residual_add(nullptr, x(), x(), x()); }), Bytes{rows * kHidden * 2 * 3}, 1};
+    return {kResidual, timed([&] { residual_add(stream(), x(), x(), x()); }), Bytes{rows * kHidden * 2 * 3}, 1};
 }
 
 PointwiseFigure MemoryBoundBench::embedding(Bytes traffic) {
@@ -135,11 +135,11 @@ PointwiseFigure MemoryBoundBench::embedding(Bytes traffic) {
     const Uploaded<std::int32_t> token(sorted.token), row(sorted.row), begin(sorted.begin);
     const DeviceSortedTokens on_device{token.data(), row.data(), begin.data(), std::ssize(sorted.row)};
     const Measurement forward = timed([&] {
-        token_embedding_forward(nullptr, device_ids.data(), shard, pool_.bf16(kVocabulary, kHidden),
+        token_embedding_forward(stream(), device_ids.data(), shard, pool_.bf16(kVocabulary, kHidden),
                                 pool_.bf16(rows, kHidden));
     });
     const Measurement backward = timed([&] {
-        token_embedding_backward(nullptr, on_device, pool_.bf16(rows, kHidden), pool_.fp32(kVocabulary, kHidden));
+        token_embedding_backward(stream(), on_device, pool_.bf16(rows, kHidden), pool_.fp32(kVocabulary, kHidden));
     });
     return {kEmbedding, forward + backward, Bytes{rows * kHidden * (4 + 10)}, 2};
 }
@@ -153,9 +153,9 @@ PointwiseFigure MemoryBoundBench::loss(Bytes traffic) {
     const Uploaded<double> sum(std::vector<double>(1));
     const Measurement time = timed([&] {
         const Fp32Matrix logits = pool_.fp32(tokens, kVocabulary);
-        loss_partials(nullptr, logits, targets.data(), shard, partials.data());
-        combine_loss_partials(nullptr, partials.data(), 1, tokens, log_sum_exp.data(), sum.data());
-        logits_gradient(nullptr, log_sum_exp.data(), targets.data(), shard, Tokens{tokens}, logits);
+        loss_partials(stream(), logits, targets.data(), shard, partials.data());
+        combine_loss_partials(stream(), partials.data(), 1, tokens, log_sum_exp.data(), sum.data());
+        logits_gradient(stream(), log_sum_exp.data(), targets.data(), shard, Tokens{tokens}, logits);
     });
     return {kCrossEntropy, time, Bytes{tokens * kVocabulary * 12}, 1};
 }
@@ -168,7 +168,7 @@ PointwiseFigure MemoryBoundBench::adamw(Bytes traffic) {
     auto* const state = reinterpret_cast<float*>(states.data());
     const Measurement time = timed([&] {
         cuda::adamw(
-            nullptr, {1e-4F}, 1.0, squares.data(),
+            stream(), {1e-4F}, 1.0, squares.data(),
             {pool_.take<float>(count), state, state + count, state + 2 * count, pool_.take<Bf16>(count), count});
     });
     return {kAdamw, time, Bytes{30 * count}, 1};
@@ -178,7 +178,7 @@ PointwiseFigure MemoryBoundBench::gradient_norm(Bytes traffic) {
     const std::int64_t count = rows_for(traffic, 4);
     const Uploaded<double> squares(std::vector<double>{0});
     const Measurement time =
-        timed([&] { sum_of_squares(nullptr, pool_.take<float>(count), count, squares.data(), scratch()); });
+        timed([&] { sum_of_squares(stream(), pool_.take<float>(count), count, squares.data(), scratch()); });
     return {kOther, time, Bytes{4 * count}, 1};
 }
 

@@ -45,6 +45,7 @@ private:
     const Seconds at_least_;
     OperandPool pool_;
     MeasurementMemory scratch_, sums_;  // of reductions; gradients of weights, statistics
+    Stream stream() const { return timer_.stream(); }
     Scratch scratch() const { return {reinterpret_cast<float*>(scratch_.data()), kScratchFloats}; }
     float* sums() const { return reinterpret_cast<float*>(sums_.data()); }
 };

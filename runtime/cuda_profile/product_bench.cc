@@ -36,13 +36,13 @@ Bytes largest(const std::vector<LayerProducts>& all, Size size) {
 }
 
 template <class Result>
-void run(Gemms& gemms, const GemmShape& s, std::byte* operands, std::byte* result) {
+void run(Gemms& gemms, Stream stream, const GemmShape& s, std::byte* operands, std::byte* result) {
     const bool ta = s.a == kYes, tb = s.b == kYes;
     const ConstBf16Matrix a(reinterpret_cast<const Bf16*>(operands), ta ? s.k : s.m, ta ? s.m : s.k, s.a_stride);
     const ConstBf16Matrix b(reinterpret_cast<const Bf16*>(operands + aligned(bytes_of_a(s)).value), tb ? s.n : s.k,
                             tb ? s.k : s.n, s.b_stride);
     const BasicMatrixView<Result> c(reinterpret_cast<Result*>(result), s.m, s.n, s.c_stride);
-    gemms.run(nullptr, s.a, a, s.b, b, c, s.store);
+    gemms.run(stream, s.a, a, s.b, b, c, s.store);
 }
 
 }  // namespace
@@ -114,13 +114,13 @@ ProductBench::ProductBench(Gemms& gemms, GpuTimer& timer, Seconds at_least, cons
 Measurement ProductBench::time(const GemmShape& s) {
     const auto known = measured_.find(s);
     if (known != measured_.end()) return known->second;
-    gemms_.prepare(s, nullptr, {scratch_.data(), static_cast<std::size_t>(scratch_.size().value)});
+    gemms_.prepare(s, timer_.stream(), {scratch_.data(), static_cast<std::size_t>(scratch_.size().value)});
     const Measurement time = timer_.time(
         [&] {
             if (s.result == ResultType::kFp32)
-                run<float>(gemms_, s, operands_.data(), result_.data());
+                run<float>(gemms_, timer_.stream(), s, operands_.data(), result_.data());
             else
-                run<Bf16>(gemms_, s, operands_.data(), result_.data());
+                run<Bf16>(gemms_, timer_.stream(), s, operands_.data(), result_.data());
         },
         at_least_);
     return measured_.emplace(s, time).first->second;

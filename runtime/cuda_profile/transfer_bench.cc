@@ -101,26 +101,26 @@ GpuCopies TransferBench::copies() {
     return copies;
 }
 
-GpuInterference TransferBench::interference(Gemms& gemms) {
+GpuInterference TransferBench::interference(Gemms& gemms, std::size_t parts) {
     constexpr std::int64_t kSide = 8192;
     const GemmShape shape{Transpose::kNo,    Transpose::kYes,  kSide, kSide, kSide, kSide, kSide, kSide,
                           ResultType::kBf16, Store::kOverwrite};
     MeasurementMemory operands(Bytes{3 * 2 * kSide * kSide}), scratch(gemm_scratch_bytes(shape));
     operands.fill_at_random();
-    gemms.prepare(shape, nullptr, {scratch.data(), static_cast<std::size_t>(scratch.size().value)});
+    gemms.prepare(shape, timer_.stream(), {scratch.data(), static_cast<std::size_t>(scratch.size().value)});
     auto* const data = reinterpret_cast<Bf16*>(operands.data());
     const auto matrix = [&](std::int64_t k) { return Bf16Matrix(data + k * kSide * kSide, kSide, kSide); };
     const auto product = [&] {
-        gemms.run(nullptr, Transpose::kNo, matrix(0), Transpose::kYes, matrix(1), matrix(2), Store::kOverwrite);
+        gemms.run(timer_.stream(), Transpose::kNo, matrix(0), Transpose::kYes, matrix(1), matrix(2), Store::kOverwrite);
     };
     const std::size_t calls = quick_ ? 20 : 100;  // about 0.16 s
     const auto time = [&](bool out, bool in) {
-        const std::size_t copies = calls;  // 2.4 ms each, one way: they outlast the products, 1.6 ms each
+        const std::size_t copies = calls * parts;  // 2.4 ms each, one way: they outlast the products, 1.6 ms each
         for (std::size_t i = 0; i < copies; ++i) {
             if (out) copy(Direction::kOut, out_.get(), kLargest / 2);
             if (in) copy(Direction::kIn, in_.get(), kLargest / 2);
         }
-        const Seconds each = timer_.time_queued(nullptr, 1, calls, product).median;
+        const Seconds each = timer_.time_queued(timer_.stream(), 1, calls, product).median;
         out_.wait(), in_.wait();
         return each;
     };

@@ -18,8 +18,9 @@ public:
     TransferBench(GpuTimer& timer, Bytes host_memory, bool quick);
 
     GpuCopies copies();
-    // How much slower a product of 8192 x 8192 x 8192 is while copies go on, in one `gemms` prepares.
-    GpuInterference interference(Gemms& gemms);
+    // How much slower a product of 8192 x 8192 x 8192 is while copies go on, in one `gemms` prepares. On one of `parts`
+    // parts of the GPU it takes about as many times longer.
+    GpuInterference interference(Gemms& gemms, std::size_t parts = 1);
 
 private:
     enum class Direction { kOut, kIn };

@@ -1,5 +1,7 @@
 #include "runtime/profile/gpu_calibration.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -142,9 +144,24 @@ Calibration gpu_calibration(const GpuFigures& f, const std::string& name) {
     c.attention_forward_workspace = workspace.forward;
     c.attention_backward_workspace = workspace.backward;
     c.grouped_backward_workspace = workspace.grouped_backward;
-    c.interference = {f.interference.copy_out, f.interference.copy_in, 1};
+    c.interference = {f.interference.copy_out, f.interference.copy_in, 1, f.part.memory_alone};
+    c.collective_step = f.part.copy_latency;
     return c;
 }
+
+namespace {
+
+// What was measured of the kernels is a part's already.
+void cut(Cluster& c, const GpuPartFigures& part) {
+    c.gpus_per_node = c.gpu.parts = part.parts;
+    c.gpu.name += fmt::format(" part of {} SMs", part.multiprocessors);
+    c.gpu.memory = mebibytes(c.gpu.memory / part.parts);
+    // All parts together move at least this, and what a copy reads and writes.
+    c.gpu.memory_bandwidth = std::max(c.gpu.memory_bandwidth * static_cast<double>(part.parts), part.copy * 2.0);
+    c.nvlink = {part.copy, part.copy_latency};
+}
+
+}  // namespace
 
 Cluster gpu_cluster(const GpuFigures& f, const std::string& name) {
     const GpuMachine& m = f.machine;
@@ -165,6 +182,7 @@ Cluster gpu_cluster(const GpuFigures& f, const std::string& name) {
     c.host.reserved = mebibytes(m.host.memory / 16);
     c.host.bandwidth = c.pcie.duplex;
     c.host.pin_rate = f.copies.pin;
+    if (f.part.parts > 1) cut(c, f.part);
     return c;
 }
 

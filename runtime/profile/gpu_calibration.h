@@ -32,7 +32,7 @@ AttentionWorkspace attention_workspace(std::span<const AttentionFigure>);
 inline constexpr Bytes kWorkspaceSlack = 64_KiB;
 
 Calibration gpu_calibration(const GpuFigures&, const std::string& name);
-// One GPU and its host.
+// One GPU and its host; a parted one with as many equal parts, each with its share of the memory.
 Cluster gpu_cluster(const GpuFigures&, const std::string& name);
 
 }  // namespace sluice

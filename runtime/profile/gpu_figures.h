@@ -64,6 +64,16 @@ struct GpuInterference {
     double copy_out = 1, copy_in = 1, both = 1;
 };
 
+// Of one part of a GPU that was cut into several: then all figures of kernels are of that part, while the others compute.
+struct GpuPartFigures {
+    int parts = 1;
+    int multiprocessors = 0;  // of a part
+    // Rates while the others are idle over those beside them: of the sum of residuals, of a product of 4096 cubed.
+    double memory_alone = 1, product_alone = 1;
+    BytesPerSecond copy{};   // within the GPU's memory, by a stream of the part
+    Seconds copy_latency{};  // of one from part to part, with the events that both sides wait for, beyond its bytes
+};
+
 struct GpuFigures {
     GpuMachine machine;
     std::vector<ProductFigure> products;
@@ -75,6 +85,7 @@ struct GpuFigures {
     std::vector<PointwiseFigure> other_pointwise;
     GpuCopies copies;
     GpuInterference interference;
+    GpuPartFigures part;
     Seconds kernel_gap{};            // what an event between two kernels adds
     std::vector<std::string> notes;  // what could not be measured, and why
 };

@@ -103,6 +103,32 @@ TEST(GpuProfileReport, TheCalibrationIsReadBack) {
         EXPECT_NE(out.str().find(word), std::string::npos) << word;
 }
 
+// Two parts of one GPU, with the figures of the kernels of one.
+TEST(GpuProfileReport, PartsAreReadBack) {
+    GpuFigures f = figures();
+    f.part = {2, 64, 1.25, 1.01, BytesPerSecond{1.5e12}, Seconds{6e-6}};
+    GpuProfileReport r = gpu_profile_report(std::move(f), "split", "split-here");
+    r.date = "2026-11-30", r.version = "0.1.0";
+    std::ostringstream rates, machine;
+    write_calibration(rates, r.calibration, gpu_calibration_origin(r));
+    write_cluster(machine, r.cluster, gpu_cluster_origin(r));
+    const Calibration c = read_text_with(rates.str(), read_calibration);
+    EXPECT_EQ(c.interference.memory_alone, 1.25);
+    EXPECT_NEAR(c.collective_step.value, 6e-6, 1e-12);
+    const Cluster whole = report().cluster, cut = read_text_with(machine.str(), read_cluster);
+    EXPECT_EQ(cut.gpu.parts, 2);
+    EXPECT_EQ(cut.gpus_per_node, 2);
+    EXPECT_EQ(cut.gpu.name, "NVIDIA H200 part of 64 SMs");
+    EXPECT_EQ(cut.gpu.memory, whole.gpu.memory / 2);
+    EXPECT_EQ(cut.pcie.d2h.value, whole.pcie.d2h.value);  // of all parts together
+    EXPECT_EQ(cut.nvlink.bandwidth.value, 1.5e12);
+    EXPECT_EQ(cut.gpu.memory_bandwidth.value, std::max(2 * whole.gpu.memory_bandwidth.value, 3e12));
+    for (const std::string& text : {rates.str(), machine.str()})
+        EXPECT_NE(text.find("profile --device cuda --parts 2"), std::string::npos) << text;
+    EXPECT_NE(gpu_profile_text(r).find("one of 2 parts"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(gpu_profile_json(r))["part"]["multiprocessors"], 64);
+}
+
 TEST(GpuProfileReport, TheClusterIsReadBack) {
     const GpuProfileReport r = report();
     std::ostringstream out;

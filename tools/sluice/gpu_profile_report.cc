@@ -39,8 +39,10 @@ std::string describe(const GpuMachine& m) {
 }
 
 std::string measured_by(const GpuProfileReport& r) {
-    return fmt::format("measured on {} by sluice {} profile --device cuda{}: {}; host {}", r.date, r.version,
-                       r.quick ? " --quick" : "", describe(r.figures.machine), describe(r.figures.machine.host));
+    const int parts = r.figures.part.parts;
+    return fmt::format("measured on {} by sluice {} profile --device cuda{}{}: {}; host {}", r.date, r.version,
+                       parts > 1 ? fmt::format(" --parts {}", parts) : "", r.quick ? " --quick" : "",
+                       describe(r.figures.machine), describe(r.figures.machine.host));
 }
 
 std::string head_comment(const GpuProfileReport& r, std::string_view what) {
@@ -126,6 +128,22 @@ Json machine_json(const GpuMachine& m) {
             {"compiler", m.host.compiler}};
 }
 
+std::string part_text(const GpuPartFigures& part) {
+    return fmt::format(
+        "memory-bound kernels gain {:.3f}, products {:.3f} while the others are idle; copies within the "
+        "GPU {}, {} to start",
+        part.memory_alone, part.product_alone, format(part.copy), format(part.copy_latency));
+}
+
+Json part_json(const GpuPartFigures& part) {
+    return {{"parts", part.parts},
+            {"multiprocessors", part.multiprocessors},
+            {"memory_alone", part.memory_alone},
+            {"product_alone", part.product_alone},
+            {"copy_bytes_per_second", part.copy.value},
+            {"copy_latency_seconds", part.copy_latency.value}};
+}
+
 std::string copies_text(const GpuCopyRates& r) {
     return fmt::format("{}: {} out, {} in; {} and {} at once", format(r.size), format(r.out), format(r.in),
                        format(r.out_beside_in), format(r.in_beside_out));
@@ -185,6 +203,9 @@ std::string gpu_profile_text(const GpuProfileReport& r) {
     row("beside copies", fmt::format("products run at {:.3f} of their rate beside copies out, {:.3f} beside copies in, "
                                      "{:.3f} beside both",
                                      f.interference.copy_out, f.interference.copy_in, f.interference.both));
+    if (f.part.parts > 1)
+        row(fmt::format("one of {} parts", f.part.parts),
+            fmt::format("of {} multiprocessors: {}", f.part.multiprocessors, part_text(f.part)));
     row("between kernels", fmt::format("an event takes {}", format(f.kernel_gap)));
     row("workspaces", fmt::format("backward attention {:.0f} B per head and query, {:.0f} B per head and key",
                                   c.attention_backward_workspace, c.grouped_backward_workspace));
@@ -213,6 +234,7 @@ std::string gpu_profile_json(const GpuProfileReport& r) {
     json["interference"] = {{"copy_out", f.interference.copy_out},
                             {"copy_in", f.interference.copy_in},
                             {"gemm_beside_two_copies", f.interference.both}};
+    if (f.part.parts > 1) json["part"] = part_json(f.part);
     json["kernel_gap_seconds"] = f.kernel_gap.value;
     json["attention_workspace"] = {{"forward_bytes", r.calibration.attention_forward_workspace},
                                    {"backward_bytes", r.calibration.attention_backward_workspace},
@@ -231,7 +253,12 @@ std::string gpu_profile_json(const GpuProfileReport& r) {
 FileOrigin gpu_calibration_origin(const GpuProfileReport& r) {
     const GpuFigures& f = r.figures;
     FileOrigin origin;
-    origin.comment = head_comment(r, "Rates of the CUDA backend on one GPU, for sluice run and sluice simulate.");
+    const bool parted = f.part.parts > 1;
+    origin.comment = head_comment(
+        r, parted ? fmt::format("Rates of the CUDA backend on one of {} parts of a GPU while the others compute, for "
+                                "sluice run --parts {}.",
+                                f.part.parts, f.part.parts)
+                  : "Rates of the CUDA backend on one GPU, for sluice run and sluice simulate.");
     origin.sources = {{"profile", measured_by(r)},
                       {"code", "the CUDA backend itself: runtime/cuda/", "bounds and facts, not measurements"}};
     origin.blocks["gemm"] = {
@@ -250,20 +277,23 @@ FileOrigin gpu_calibration_origin(const GpuProfileReport& r) {
     origin.blocks["fused"] = {"code", "the call of attention's backward adds into dK and dV itself"};
     origin.blocks["kernel_gap"] = {"", "what an event between two kernels adds; the gap without one is in the rates"};
     origin.blocks["collective_step"] = {"code", "one GPU: none"};
+    if (parted) origin.blocks["collective_step"] = {"", "of a copy from part to part, with the events around it"};
     origin.blocks["gemm_workspace"] = {"code",
                                        "rounding of parts; the products' own workspace is the engine's, reserved in "
                                        "the cluster"};
     origin.blocks["attention_workspace"] = {"", "bounds of all shapes measured; head dimension 128"};
     origin.blocks["interference"] = {
-        "", fmt::format("a product of 8192 cubed beside copies; beside both {}; collectives: not measured",
-                        fmt::format("{:.3f}", f.interference.both))};
+        "", fmt::format("a product of 8192 cubed beside copies; beside both {:.3f}; collectives: not measured{}",
+                        f.interference.both, parted ? "; " + part_text(f.part) : "")};
     return origin;
 }
 
 FileOrigin gpu_cluster_origin(const GpuProfileReport& r) {
     const GpuFigures& f = r.figures;
     FileOrigin origin;
-    origin.comment = head_comment(r, "One GPU and its host as a cluster.");
+    const int parts = f.part.parts;
+    origin.comment = head_comment(r, parts > 1 ? fmt::format("One GPU in {} parts and its host as a cluster.", parts)
+                                               : "One GPU and its host as a cluster.");
     origin.sources = {{"profile", measured_by(r)},
                       {"divided", "how sluice profile divides a machine: docs/profile.md"}};
     origin.blocks[""] = {"divided", "one GPU, whatever else the host has"};
@@ -271,6 +301,16 @@ FileOrigin gpu_cluster_origin(const GpuProfileReport& r) {
                             "memory: what a process sees; reserved: what the context and the libraries held in the "
                             "end, and an engine's scratch; peak: the fastest layer measured, so that MFU is against "
                             "it; memory_bandwidth: the fastest kernel measured"};
+    if (parts > 1) {
+        origin.blocks["gpu"] = {
+            "",
+            "memory: a part's share of what a process sees; reserved: its share of what the context "
+            "and the libraries held in the end, and its own engine's workspaces; peak: the fastest "
+            "layer measured on a part; memory_bandwidth: what all parts together move at least"};
+        origin.blocks["nvlink"] = {"",
+                                   "a copy of 64 MiB within the GPU's memory by one part; latency: of one from part "
+                                   "to part with the events that both sides wait for"};
+    }
     std::string sizes;
     for (const GpuCopyRates& rates : f.copies.rates) sizes += copies_text(rates) + "; ";
     origin.blocks["pcie"] = {"", fmt::format("{}spread {:.1f}%; latency: what copies of 64 KiB take beyond their bytes",

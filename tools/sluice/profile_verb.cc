@@ -98,13 +98,13 @@ std::string profile_of_cpu(const ProfileRequest& request, const std::string& clu
 }
 
 #ifdef SLUICE_HAS_CUDA
-std::string profile_of_gpu(const ProfileRequest& request, const std::string& cluster_name, const ProfileFiles& files,
-                           bool json) {
+std::string profile_of_gpu(const ProfileRequest& request, std::size_t parts, const std::string& cluster_name,
+                           const ProfileFiles& files, bool json) {
     const auto begin = std::chrono::steady_clock::now();
     GpuFigures figures;
     {
         ProgressLine line;
-        figures = cuda::profile_gpu(request.quick,
+        figures = cuda::profile_gpu(request.quick, static_cast<int>(parts),
                                     [&](std::string_view what, double fraction) { line.show(what, fraction); });
     }
     GpuProfileReport report = gpu_profile_report(std::move(figures), request.name, cluster_name);
@@ -121,7 +121,7 @@ std::string profile_of_gpu(const ProfileRequest& request, const std::string& clu
     return json ? gpu_profile_json(report) + "\n" : gpu_profile_text(report);
 }
 #else
-std::string profile_of_gpu(const ProfileRequest&, const std::string&, const ProfileFiles&, bool) {
+std::string profile_of_gpu(const ProfileRequest&, std::size_t, const std::string&, const ProfileFiles&, bool) {
     throw InternalError("this build has no CUDA backend");
 }
 #endif
@@ -131,7 +131,7 @@ std::string profile_of_gpu(const ProfileRequest&, const std::string&, const Prof
 int profile_verb(const Arguments& arguments) {
     std::string device = "cpu";
     ProfileFiles files;
-    std::size_t ranks = 1;
+    std::size_t ranks = 1, parts = 1;
     bool quick = false, json = false;
     const Usage usage{
         "profile",
@@ -143,11 +143,14 @@ int profile_verb(const Arguments& arguments) {
          {"--out-calibration", "FILE", "write the rates, for calibrations/ of scenarios", &files.calibration},
          {"--out-cluster", "FILE", "write the machine as a cluster, for clusters/", &files.cluster},
          {"--ranks", "N", "how many ranks compute at the same time (default 1)", nullptr, nullptr, &ranks},
+         {"--parts", "P", "cut the GPU into P parts, and measure one while the others are busy (default 1)", nullptr,
+          nullptr, &parts},
          {"--quick", "", "seconds instead of minutes: coarse tables", nullptr, &quick},
          {"--json", "", "print the summary as JSON", nullptr, &json}},
         "  sluice profile --device cpu --out-calibration calibrations/laptop.yaml --out-cluster clusters/laptop.yaml\n"
         "  sluice profile --device cpu --quick --json\n"
-        "  sluice profile --device cuda --out-calibration calibrations/h200.yaml"};
+        "  sluice profile --device cuda --out-calibration calibrations/h200.yaml\n"
+        "  sluice profile --device cuda --parts 2 --out-calibration h200-split2.yaml"};
     if (!parse_arguments(usage, arguments)) return 0;
     const ProfiledDevice profiled = parse_profiled_device(device);
     const ProfileRequest request{name_of(files.calibration), quick, static_cast<std::int64_t>(ranks)};
@@ -155,8 +158,13 @@ int profile_verb(const Arguments& arguments) {
     if (profiled == ProfiledDevice::kCuda && ranks > 1)
         throw InputError(fmt::format(
             "sluice profile: --ranks: got {}, expected 1 with --device cuda: one GPU runs one rank", ranks));
+    if (parts < 1 || parts > 16)
+        throw InputError(fmt::format("sluice profile: --parts: got {}, expected 1 to 16", parts));
+    if (profiled == ProfiledDevice::kCpu && parts > 1)
+        throw InputError(fmt::format(
+            "sluice profile: --parts: got {}, expected 1 with --device cpu: parts are those of a GPU", parts));
     const std::string cluster_name = name_of(files.cluster);
-    fmt::print("{}", profiled == ProfiledDevice::kCuda ? profile_of_gpu(request, cluster_name, files, json)
+    fmt::print("{}", profiled == ProfiledDevice::kCuda ? profile_of_gpu(request, parts, cluster_name, files, json)
                                                        : profile_of_cpu(request, cluster_name, files, json));
     return 0;
 }
