@@ -2,6 +2,7 @@
 // rank.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@
 #include "runtime/cuda/in_process_transport.h"
 #include "runtime/cuda_decoder/cuda_engine.h"
 #include "runtime/decoder/cpu_engine.h"
+#include "runtime/issue_order.h"
+#include "runtime/local_ranks.h"
+#include "runtime/rank_program.h"
+#include "scenarios/scenario.h"
 #include "tests/runtime/cuda/cuda_training_case.h"
 #include "tests/runtime/cuda/device_array.h"
 
@@ -45,6 +50,25 @@ CudaOptions on_parts(const Degrees& d, bool deterministic = true) {
 
 constexpr Degrees kAll[] = {{1, 2, 1}, {1, 4, 1}, {2, 1, 1}, {2, 1, 1, SequenceParallelKind::kUlysses},
                             {1, 1, 2}, {2, 2, 1}, {1, 2, 2}};
+
+// Needs no device: threads that meet while they issue do not block each other.
+TEST(CudaPartsOrder, ShippedScenariosCanBeIssued) {
+    int scenarios = 0;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(SLUICE_SOURCE_DIR) / "scenarios")) {
+        if (entry.path().stem().string().find("-split") == std::string::npos) continue;
+        SCOPED_TRACE(entry.path());
+        const Schedule schedule = lowered_schedule(read_scenario(entry.path()));
+        EXPECT_NO_THROW(expect_issuable(schedule, rank_programs(schedule, all_ranks(schedule))));
+        ++scenarios;
+    }
+    EXPECT_GE(scenarios, 6);
+    for (const Degrees& d : kAll) {
+        const Schedule schedule = lowered_schedule(scenario_of(d));
+        EXPECT_NO_THROW(expect_issuable(schedule, rank_programs(schedule, all_ranks(schedule))))
+            << "sp " << d.sp << ", pp " << d.pp << ", dp " << d.dp;
+    }
+}
 
 // Bounds as of one rank: cuda_engine_test.cc says why.
 TEST_F(CudaParts, GradientsAreTheCpusOneRanks) {
