@@ -193,7 +193,7 @@ void JobLink::begin_failure(FailureKind kind, const std::string& message) {
     wake();
 }
 
-std::optional<Verdict> JobLink::verdict() {
+std::optional<JobVerdict> JobLink::verdict() {
     std::unique_lock lock(mutex_);
     if (!failure_ && !verdict_) return std::nullopt;
     changed_.wait(lock, [&] { return verdict_.has_value(); });
@@ -274,7 +274,7 @@ void JobLink::handle_at_root(Link& link, const Frame& frame) {
             link.trip_due = --link.trips_left > 0;
             return;
         case FrameKind::kFailure: {
-            const Verdict told = decode_verdict(frame.payload);
+            const JobVerdict told = decode_verdict(frame.payload);
             return fail_job(told.kind, told.line);
         }
         case FrameKind::kInFlight: {
@@ -297,7 +297,7 @@ void JobLink::handle_elsewhere(Link& link, const Frame& frame) {
         case FrameKind::kClock:
             return link.connection.queue(FrameKind::kClockIs, encode_number(steady_now()));
         case FrameKind::kStop: {
-            const Verdict told = decode_verdict(frame.payload);
+            const JobVerdict told = decode_verdict(frame.payload);
             if (!failure_)
                 failure_ = Failure{told.kind, told.line, Clock::now(), std::vector<std::string>(names_.size())};
             link.connection.queue(FrameKind::kInFlight, encode_text(in_flight()));
@@ -369,9 +369,9 @@ void JobLink::fail_job(FailureKind kind, const std::string& message) {
     for (Link& link : links_) {
         if (!link.connection.open()) continue;
         if (process_ == 0)
-            link.connection.queue(FrameKind::kStop, encode(Verdict{kind, named}));
+            link.connection.queue(FrameKind::kStop, encode(JobVerdict{kind, named}));
         else
-            link.connection.queue(FrameKind::kFailure, encode(Verdict{kind, named}));
+            link.connection.queue(FrameKind::kFailure, encode(JobVerdict{kind, named}));
         link.connection.send();
     }
     stop_run(kind, named);
@@ -392,7 +392,7 @@ void JobLink::conclude_when_reported() {
         const bool all = std::all_of(links_.begin(), links_.end(),
                                      [](const Link& link) { return link.reported || !link.connection.open(); });
         if (!all && since < limits_.reports) return;
-        const Verdict verdict = own_verdict();
+        const JobVerdict verdict = own_verdict();
         for (Link& link : links_)
             if (link.connection.open())
                 link.connection.queue(FrameKind::kVerdict, encode(verdict)), link.connection.send();
@@ -401,7 +401,7 @@ void JobLink::conclude_when_reported() {
     if (!links_.front().connection.open() || since > limits_.reports + std::chrono::seconds(1)) conclude(own_verdict());
 }
 
-Verdict JobLink::own_verdict() const {
+JobVerdict JobLink::own_verdict() const {
     std::string line = failure_->message;
     bool first = true;
     for (const std::string& text : failure_->in_flight) {
@@ -412,7 +412,7 @@ Verdict JobLink::own_verdict() const {
     return {failure_->kind, std::move(line)};
 }
 
-void JobLink::conclude(Verdict verdict) {
+void JobLink::conclude(JobVerdict verdict) {
     if (verdict_) return;
     if (!failure_) stop_run(verdict.kind, verdict.line);
     verdict_ = std::move(verdict);

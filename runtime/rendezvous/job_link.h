@@ -44,7 +44,7 @@ public:
     void unwatch();
 
     void begin_failure(FailureKind kind, const std::string& message);  // of this process
-    std::optional<Verdict> verdict();                                  // waits for it, where there is a failure
+    std::optional<JobVerdict> verdict();                               // waits for it, where there is a failure
 
     const std::vector<std::string>& names() const { return names_; }
 
@@ -80,10 +80,10 @@ private:
     void fail_job(FailureKind kind, const std::string& message);
     void stop_run(FailureKind kind, const std::string& message);
     void conclude_when_reported();
-    void conclude(Verdict verdict);
+    void conclude(JobVerdict verdict);
     std::string in_flight() const;
     StepProgress progress() const;
-    Verdict own_verdict() const;
+    JobVerdict own_verdict() const;
     void abandon_when_stuck();
     bool finished() const;
     Link& link_to(std::uint32_t process);
@@ -103,7 +103,7 @@ private:
     std::string last_in_flight_;  // of a run that is watched no more
     bool waiting_ = false;        // the caller, in receive()
     std::optional<Failure> failure_;
-    std::optional<Verdict> verdict_;
+    std::optional<JobVerdict> verdict_;
     Clock::time_point verdict_at_, signed_at_, leaving_at_;
     bool leaving_ = false, stopped_run_ = false, abandoned_ = false;
     std::thread thread_;  // last

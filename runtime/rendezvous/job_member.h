@@ -21,11 +21,11 @@ inline constexpr std::size_t kLongestInFlight = 1500;  // of one process, in a v
 inline constexpr std::size_t kLongestMessage = 4000;
 
 // The end of a job that failed: what every process of it ends with.
-struct Verdict {
+struct JobVerdict {
     FailureKind kind = FailureKind::kEnvironment;
     std::string line;  // which process, what it said, and what was in flight on every one
 };
-[[noreturn]] void throw_verdict(const Verdict&);  // as the error of its kind
+[[noreturn]] void throw_verdict(const JobVerdict&);  // as the error of its kind
 
 struct JobLimits {
     std::chrono::milliseconds join{120000};     // until all processes are there
@@ -44,7 +44,7 @@ struct JobRun {
     // The job has failed, here or elsewhere: end every wait. Called once.
     std::function<void(FailureKind, const std::string& message)> stop;
     // The run has not ended within `unwinding` of the verdict: some call of it never returns. End the process.
-    std::function<void(const Verdict&)> abandon;
+    std::function<void(const JobVerdict&)> abandon;
 };
 
 }  // namespace sluice

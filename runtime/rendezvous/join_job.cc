@@ -145,7 +145,7 @@ private:
 
     void accept(const Hello& hello, Connection connection) {
         const auto refuse = [&](const std::string& why) {
-            send_last(connection, FrameKind::kRefusal, encode(Verdict{FailureKind::kInput, why}));
+            send_last(connection, FrameKind::kRefusal, encode(JobVerdict{FailureKind::kInput, why}));
             throw InputError(why);
         };
         if (hello.processes != place_.processes)
@@ -168,7 +168,7 @@ private:
 
     void tell_members(const std::exception& error) {
         const bool input = dynamic_cast<const InputError*>(&error) != nullptr;
-        const Verdict verdict{input ? FailureKind::kInput : FailureKind::kEnvironment, error.what()};
+        const JobVerdict verdict{input ? FailureKind::kInput : FailureKind::kEnvironment, error.what()};
         for (auto& member : members_)
             if (member) send_last(*member, FrameKind::kVerdict, encode(verdict));
     }

@@ -138,12 +138,12 @@ Rendezvous::Watch::Watch(Rendezvous& rendezvous, JobRun run) : rendezvous_(rende
 }
 Rendezvous::Watch::~Watch() { rendezvous_.state_->link.unwatch(); }
 
-Verdict Rendezvous::fail(FailureKind kind, const std::string& message) {
+JobVerdict Rendezvous::fail(FailureKind kind, const std::string& message) {
     state_->link.begin_failure(kind, message);
     return *state_->link.verdict();
 }
 
-std::optional<Verdict> Rendezvous::verdict() { return state_->link.verdict(); }
+std::optional<JobVerdict> Rendezvous::verdict() { return state_->link.verdict(); }
 
 // A run that was stopped says nothing of itself: the failure that stopped it is known.
 void run_in_job(Rendezvous& rendezvous, const std::function<void()>& run) {

@@ -64,9 +64,9 @@ public:
     // This process has failed. Ends the job, and returns what all end with: where another one failed first, that.
     // Takes as long as the others need to say what they were doing, JobLimits::reports at most. `message` may already
     // name the rank.
-    Verdict fail(FailureKind kind, const std::string& message);
+    JobVerdict fail(FailureKind kind, const std::string& message);
     // Nothing while the job goes on; waits for the verdict where it has failed.
-    std::optional<Verdict> verdict();
+    std::optional<JobVerdict> verdict();
 
 private:
     struct Exchanged {

@@ -14,24 +14,24 @@ constexpr std::size_t kLongestLine = kLargestNotice - 64;
 
 }  // namespace
 
-std::vector<std::byte> encode(const Verdict& verdict) {
+std::vector<std::byte> encode(const JobVerdict& verdict) {
     WireWriter writer;
     writer.u8(static_cast<std::uint8_t>(verdict.kind));
     writer.text(std::string_view(verdict.line).substr(0, kLongestLine));
     return writer.take();
 }
 
-Verdict decode_verdict(std::span<const std::byte> payload) {
+JobVerdict decode_verdict(std::span<const std::byte> payload) {
     WireReader reader(payload);
     const std::uint8_t kind = reader.u8();
     if (kind > static_cast<std::uint8_t>(FailureKind::kInternal))
         throw InputError("a verdict has a kind that there is not");
-    Verdict verdict{static_cast<FailureKind>(kind), reader.text(kLongestLine)};
+    JobVerdict verdict{static_cast<FailureKind>(kind), reader.text(kLongestLine)};
     reader.expect_end();
     return verdict;
 }
 
-void throw_verdict(const Verdict& verdict) {
+void throw_verdict(const JobVerdict& verdict) {
     switch (verdict.kind) {
         case FailureKind::kInput:
             throw InputError(verdict.line);

@@ -10,7 +10,7 @@
 namespace sluice {
 
 // Longer lines than a frame takes are cut.
-std::vector<std::byte> encode(const Verdict& verdict);
-Verdict decode_verdict(std::span<const std::byte> payload);  // throws InputError
+std::vector<std::byte> encode(const JobVerdict& verdict);
+JobVerdict decode_verdict(std::span<const std::byte> payload);  // throws InputError
 
 }  // namespace sluice

@@ -10,8 +10,14 @@
 #include "runtime/cuda/gpu_description.h"
 #include "runtime/cuda/gpu_parts.h"
 #include "runtime/cuda/in_process_transport.h"
+#include "runtime/cuda/local_gpus.h"
 #include "runtime/cuda_decoder/cuda_engine.h"
 #endif
+#ifdef SLUICE_HAS_NCCL
+#include "runtime/nccl/nccl_functions.h"
+#include "runtime/nccl/nccl_transport.h"
+#endif
+#include "tools/sluice/run_job.h"
 
 namespace sluice {
 namespace {
@@ -25,6 +31,23 @@ void tell_pinning(Bytes done, Bytes all) {
     fmt::print(stderr, "\rpinning host memory: {} of {}{}", format(done), format(all), done == all ? "\n" : "");
 }
 
+// Over several GPUs.
+bool spread(const DeviceOptions& options) {
+    return options.job != nullptr && (options.gpus > 1 || options.job->processes() > 1);
+}
+
+#ifdef SLUICE_HAS_NCCL
+cuda::TransportMaker transport_between_gpus(RunJob& job) {
+    return cuda::nccl_transport(job.rendezvous(), cuda::nccl_library());
+}
+std::string nccl_version() { return cuda::nccl_version(); }
+#else
+cuda::TransportMaker transport_between_gpus(RunJob&) {
+    throw InputError("sluice run: this build has no NCCL, which several GPUs need (NCCL_ROOT names its folder)");
+}
+std::string nccl_version() { return ""; }
+#endif
+
 EngineMaker cuda_engine_of(const DeviceOptions& options) {
     cuda::CudaOptions of_gpu;
     of_gpu.deterministic = options.deterministic;
@@ -36,24 +59,31 @@ EngineMaker cuda_engine_of(const DeviceOptions& options) {
     if (options.parts > 1) {
         of_gpu.device_of_rank = cuda::gpu_parts(static_cast<int>(options.parts));
         of_gpu.transport = cuda::in_process_transport();
+    } else if (spread(options)) {
+        of_gpu.device_of_rank = cuda::local_gpus(options.job->local_process(), options.job->local());
+        of_gpu.transport = transport_between_gpus(*options.job);
     }
     return cuda::cuda_engine(of_gpu);
 }
 
-DeviceDescription describe_cuda(std::int64_t parts) {
-    if (parts > 1) cuda::raise_stream_connections();  // the first that is asked of CUDA
+DeviceDescription describe_cuda(const DeviceOptions& options) {
+    if (spread(options) || options.parts > 1) cuda::raise_stream_connections();  // the first that is asked of CUDA
     const cuda::GpuDescription gpu = cuda::describe_gpu();
-    return {"cuda runtime",
-            fmt::format("one {}, {}, {} multiprocessors{}; {} host cores", gpu.name, format(gpu.memory),
-                        gpu.multiprocessors, parts > 1 ? fmt::format(" in {} parts", parts) : "",
-                        sysconf(_SC_NPROCESSORS_ONLN)),
-            {{"cuda driver", gpu.driver}, {"cuda runtime", gpu.runtime}, {"cublas", gpu.cublas}, {"cudnn", gpu.cudnn}}};
+    const std::int64_t gpus = options.job == nullptr ? 1 : options.gpus * options.job->processes();
+    DeviceDescription device = {
+        "cuda runtime",
+        fmt::format("{} {}, {}, {} multiprocessors{}; {} host cores", gpus == 1 ? "one" : fmt::format("{} x", gpus),
+                    gpu.name, format(gpu.memory), gpu.multiprocessors,
+                    options.parts > 1 ? fmt::format(" in {} parts", options.parts) : "", sysconf(_SC_NPROCESSORS_ONLN)),
+        {{"cuda driver", gpu.driver}, {"cuda runtime", gpu.runtime}, {"cublas", gpu.cublas}, {"cudnn", gpu.cudnn}}};
+    if (spread(options)) device.versions.emplace_back("nccl", nccl_version());
+    return device;
 }
 #else
 constexpr bool kHasCuda = false;
 
 EngineMaker cuda_engine_of(const DeviceOptions&) { throw InternalError("this build has no CUDA backend"); }
-DeviceDescription describe_cuda(std::int64_t) { throw InternalError("this build has no CUDA backend"); }
+DeviceDescription describe_cuda(const DeviceOptions&) { throw InternalError("this build has no CUDA backend"); }
 #endif
 
 }  // namespace
@@ -68,12 +98,24 @@ Device parse_device(std::string_view word) {
     return Device::kCuda;
 }
 
-void expect_place_for(const DeviceOptions& options, std::int64_t ranks) {
-    if (options.device == Device::kCuda && options.parts > 1 && ranks != options.parts)
+void expect_place_for(const DeviceOptions& options, std::uint32_t processes, std::size_t ranks) {
+    if (options.device == Device::kCpu && processes > 1)
+        throw InputError(fmt::format(
+            "sluice run: got {} processes with --device cpu, expected one: it runs all ranks as threads", processes));
+    if (options.device == Device::kCpu) return;
+    if (options.parts > 1 && (processes > 1 || options.gpus > 1))
+        throw InputError("sluice run: --parts: is for one process and one GPU, expected neither --gpus nor several processes");
+    if (options.parts > 1 && ranks != static_cast<std::size_t>(options.parts))
         throw InputError(
             fmt::format("sluice run: --parts: got {}, expected {}: the scenario has so many ranks, and each runs on a "
                         "part of the GPU",
                         options.parts, ranks));
+    const auto places = static_cast<std::size_t>(processes) * static_cast<std::size_t>(options.gpus);
+    if ((processes > 1 || options.gpus > 1) && places != ranks)
+        throw InputError(fmt::format(
+            "sluice run: got {} processes with {} GPUs each for {} ranks, expected a GPU for every rank (--gpus says how "
+            "many each process has)",
+            processes, options.gpus, ranks));
 }
 
 EngineMaker choose_engine(const DeviceOptions& options) {
@@ -81,7 +123,7 @@ EngineMaker choose_engine(const DeviceOptions& options) {
 }
 
 DeviceDescription describe_device(const DeviceOptions& options) {
-    if (options.device == Device::kCuda) return describe_cuda(options.parts);
+    if (options.device == Device::kCuda) return describe_cuda(options);
     return {"cpu runtime", fmt::format("this machine's CPU, {} logical cores", sysconf(_SC_NPROCESSORS_ONLN)), {}};
 }
 

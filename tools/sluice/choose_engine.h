@@ -13,6 +13,8 @@
 
 namespace sluice {
 
+class RunJob;
+
 enum class Device : std::uint8_t { kCpu, kCuda };
 
 struct DeviceOptions {
@@ -20,13 +22,15 @@ struct DeviceOptions {
     bool deterministic = false;  // on a GPU; a CPU always is
     std::int64_t parts = 1;      // of the GPU, one for each rank
     CpuOptions cpu;
+    std::int64_t gpus = 1;  // of this process, one for each of its ranks
+    RunJob* job = nullptr;  // which this process has a part in; null: nobody else, and no watch
 };
 
 // "cpu" or "cuda". Throws InputError for others, and for cuda where this build has none.
 Device parse_device(std::string_view word);
 
-// Throws InputError where the device does not run as many ranks.
-void expect_place_for(const DeviceOptions& options, std::int64_t ranks);
+// Throws InputError where the device and the processes do not run as many ranks.
+void expect_place_for(const DeviceOptions& options, std::uint32_t processes, std::size_t ranks);
 
 EngineMaker choose_engine(const DeviceOptions& options);
 

@@ -35,7 +35,8 @@ std::int64_t read_count(const std::string& text, const char* flag, std::int64_t 
 
 // The words as they were given.
 struct Words {
-    std::string device = "cpu", parts, steps, data, seed, rate, warmup, clip, checkpoints, every, adapt;
+    std::string device = "cpu", parts, steps, data, seed, rate, warmup, clip, checkpoints, every, adapt, gpus, stall;
+    LaunchFlags launch;
     bool shuffle = false, deterministic = false;
 };
 
@@ -60,6 +61,9 @@ void fill(TrainingOptions& options, const Words& words) {
     options.device.parts = read_count(words.parts, "--parts", 1, 1);
     if (options.device.device != Device::kCuda && !words.parts.empty())
         throw InputError("sluice run: --parts: got it with --device cpu, expected --device cuda: parts are those of a GPU");
+    options.device.gpus = read_count(words.gpus, "--gpus", 1, 1);
+    if (!words.gpus.empty() && options.device.device != Device::kCuda)
+        throw InputError("sluice run: --gpus: needs --device cuda");
     options.data = words.data;
     options.checkpoints = words.checkpoints;
     options.steps = read_count(words.steps, "--steps", 0);
@@ -86,6 +90,13 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         &request.scenario,
         {{"--device", "DEVICE", "cpu (the default) or cuda", &words.device},
          {"--parts", "P", "cut the GPU into P parts, and run each of the scenario's P ranks on one of them", &words.parts},
+         {"--gpus", "N", "GPUs of this process, one for each rank that it runs (1)", &words.gpus},
+         {"--rank", "K", "which process of --ranks this is, where no launcher says so", &words.launch.rank},
+         {"--ranks", "N", "how many processes run the scenario", &words.launch.ranks},
+         {"--rendezvous", "POINT", "where they meet: tcp:HOST:PORT or file:PATH (MASTER_ADDR:MASTER_PORT)",
+          &words.launch.rendezvous},
+         {"--stall", "SECONDS", "end a step in which no op ends for so long, 0 for never (5, or 10 times the longest op)",
+          &words.stall},
          {"--deterministic", "", "the same bits in every run, on a GPU too, where it costs speed and memory", nullptr,
           &words.deterministic},
          {"--steps", "N", "train until step N has been done", &words.steps},
@@ -110,10 +121,17 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         "  sluice run mine.yaml --data corpus.bin --steps 1000 --checkpoint checkpoints --every 50 --resume\n"
         "  sluice run scenarios/dense-3b-32k-h200x1.yaml --device cuda --data corpus.bin --steps 10\n"
         "  sluice run scenarios/dense-1b-128k-h200-split2.yaml --device cuda --parts 2 --data corpus.bin --steps 10\n"
+        "  sluice run scenarios/dense-1b-64k-h200x2-pp2.yaml --device cuda --gpus 2 --data corpus.bin --steps 10\n"
+        "  torchrun --nproc-per-node 2 --no-python sluice run scenarios/dense-1b-64k-h200x2-pp2.yaml --device cuda --data "
+        "corpus.bin --steps 10\n"
         "  sluice run mine.yaml --data corpus.txt --steps 5 --predicted predicted.trace --trace measured.trace"};
     if (!parse_arguments(usage, arguments)) return std::nullopt;
     refuse(words, request);
     fill(request.options, words);
+    request.place = read_launch_place(words.launch, process_environment());
+    request.stall = read_number(words.stall, "--stall", -1, 1e6);
+    if (request.place.processes > 1 && !words.adapt.empty())
+        throw InputError("sluice run: --adapt: is not for several processes, expected one");
     request.patience = read_count(words.adapt, "--adapt", 0);
     return request;
 }

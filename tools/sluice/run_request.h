@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/rendezvous/launch_place.h"
 #include "tools/sluice/training_run.h"
 #include "tools/sluice/verbs.h"
 
@@ -15,6 +16,8 @@ struct RunRequest {
     TrainingOptions options;
     std::int64_t patience = 0;          // of --adapt; 0: none
     std::string log, trace, predicted;  // paths; empty: none
+    LaunchPlace place;                  // of this process
+    double stall = -1;                  // seconds; negative: not said
     bool json = false;
 };
 

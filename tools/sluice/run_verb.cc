@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,10 +10,12 @@
 
 #include "base/error.h"
 #include "base/format_units.h"
+#include "models/kernel_cost.h"
 #include "tools/sluice/adapt_placement.h"
 #include "tools/sluice/choose_plan.h"
 #include "tools/sluice/predicted_trace.h"
 #include "tools/sluice/report.h"
+#include "tools/sluice/run_job.h"
 #include "tools/sluice/run_request.h"
 #include "tools/sluice/training_run.h"
 #include "tools/sluice/verbs.h"
@@ -54,6 +58,18 @@ int print_refusal(const Scenario& scenario, const std::vector<std::string>& reas
     return 1;
 }
 
+// No op that is as long as predicted is taken for a stuck one.
+std::chrono::milliseconds stall_limit(const RunRequest& request, const PlannedRun& planned) {
+    double seconds = request.stall;
+    if (seconds < 0) {
+        seconds = 5;
+        for (const Op& op : planned.schedule.ops)
+            if (const auto* work = std::get_if<Compute>(&op.work))
+                seconds = std::max(seconds, 10 * compute_time(*work, planned.scenario.calibration).value);
+    }
+    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+}
+
 // The replays fork: before the run starts its threads.
 void print_prediction(const PlannedRun& planned, const RunRequest& request) {
     Seconds step{};
@@ -73,10 +89,13 @@ void print_prediction(const PlannedRun& planned, const RunRequest& request) {
     std::fflush(stdout);
 }
 
+// Of several processes the first speaks for all.
+bool leads(const RunRequest& request) { return request.place.process == 0; }
+
 // What a run says while it goes on, to the user and into the log.
 class Story {
 public:
-    explicit Story(const RunRequest& request) : request_(request), log_(request.log) {}
+    explicit Story(const RunRequest& request) : request_(request), log_(leads(request) ? request.log : "") {}
 
     void step(const StepRecord& record) { say(step_line(record, request_.options.steps), step_json(record)); }
     void event(const StepRecord& record, const char* key, const std::string& text) {
@@ -85,6 +104,7 @@ public:
 
 private:
     void say(const std::string& text, const std::string& json) {
+        if (!leads(request_)) return;
         fmt::print("{}\n", request_.json ? json : text);
         std::fflush(stdout);
         log_.line(json);
@@ -110,28 +130,38 @@ std::optional<PlannedRun> train(TrainingRun& run, const RunRequest& request) {
         replaced = true;
         story.event(record, "adapted", decision.reason);
     }
-    if (!request.trace.empty() && stepped) write_trace(request.trace, run.trace());
+    if (!request.trace.empty() && stepped && leads(request)) write_trace(request.trace, run.trace());
     return replaced ? std::optional(run.planned()) : std::nullopt;
 }
 
 }  // namespace
 
 int run_verb(const Arguments& arguments) {
-    const std::optional<RunRequest> request = read_run_request(arguments);
+    std::optional<RunRequest> request = read_run_request(arguments);
     if (!request) return 0;
     std::vector<std::string> refused, notes;
     const Scenario scenario = read_scenario(request->scenario);
     std::optional<PlannedRun> planned = plan_run(scenario, refused);
     if (!planned) return print_refusal(scenario, refused, request->json);
+    expect_place_for(request->options.device, request->place.processes, planned->schedule.ranks.size());
     expect_usable(request->options, planned->scenario);
-    print_prediction(*planned, *request);
+    if (leads(*request)) print_prediction(*planned, *request);
 
     std::optional<PlannedRun> adapted;
-    {
-        TrainingRun run(std::move(*planned), request->options, notes);
-        if (run.done()) notes.push_back(fmt::format("step {} is done already: nothing to run", request->options.steps));
-        for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
-        adapted = train(run, *request);
+    const auto run = [&] {
+        TrainingRun training(std::move(*planned), request->options, notes);
+        if (training.done())
+            notes.push_back(fmt::format("step {} is done already: nothing to run", request->options.steps));
+        for (const std::string& note : notes)
+            if (leads(*request)) fmt::print(stderr, "{}\n", note);
+        adapted = train(training, *request);
+    };
+    if (request->options.device.device == Device::kCuda) {
+        RunJob job(request->place, planned->schedule, stall_limit(*request, *planned));
+        request->options.device.job = &job;
+        job.run(run);
+    } else {
+        run();
     }
     // So that it still is the prediction of what was measured.
     if (adapted && !request->predicted.empty()) write_trace(request->predicted, predicted_trace(*adapted));

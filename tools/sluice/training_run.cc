@@ -22,6 +22,7 @@
 #include "schedule/schedule_file.h"
 #include "schedule/verify.h"
 #include "tools/sluice/choose_plan.h"
+#include "tools/sluice/run_job.h"
 #include "traces/step_summary.h"
 
 namespace sluice {
@@ -97,7 +98,6 @@ std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& 
 }
 
 void expect_usable(const TrainingOptions& options, const Scenario& scenario) {
-    expect_place_for(options.device, scenario.policy.sp * scenario.policy.pp * scenario.policy.dp);
     expect_own_folder(options);
     open_stream(options, scenario);
 }
@@ -107,8 +107,10 @@ struct TrainingRun::State {
     TrainingOptions options;
     SequenceStream stream;
     std::unique_ptr<Session> session;
+    EngineWatch watch;  // goes before the session
     DeviceDescription device;
     std::string schedule_fingerprint;
+    std::optional<StepTimes> times;  // of the last step, of all ranks, where others run some of them
     std::int64_t first_sequence = 0;  // of step 1; not 0 after a resume with another batch
 
     State(PlannedRun planned_in, TrainingOptions options_in)
@@ -121,7 +123,9 @@ struct TrainingRun::State {
     }
 
     void open_session() {
-        session = std::make_unique<Session>(planned.scenario, planned.schedule, choose_engine(options.device));
+        session = std::make_unique<Session>(planned.scenario, planned.schedule, choose_engine(options.device),
+                                            job() == nullptr ? RunPart{} : job()->part());
+        watch = {job(), &session->engine()};
         schedule_fingerprint = fingerprint_hex(fingerprint(to_binary(planned.schedule)));
     }
 
@@ -138,8 +142,13 @@ struct TrainingRun::State {
         return tokens;
     }
 
+    RunJob* job() const { return options.device.job; }
+    bool leads() const { return job() == nullptr || job()->leads(); }
+
     void write() const {
-        const std::vector<WholeParameter> parameters = session->parameters();
+        std::vector<WholeParameter> parameters = session->parameters();
+        if (job() != nullptr) parameters = job()->gather_parameters(std::move(parameters));
+        if (!leads()) return;
         CheckpointContent content;
         content.state.step = session->steps();
         content.state.data_position = first_sequence + session->steps() * planned.scenario.batch;
@@ -169,6 +178,11 @@ struct TrainingRun::State {
         first_sequence = checkpoint.state().data_position - checkpoint.state().step * planned.scenario.batch;
     }
 
+    void keep_times() {
+        if (job() == nullptr || job()->processes() == 1) return;
+        times = job()->gather_times(planned.schedule, session->engine().times());
+    }
+
     bool checkpoint_due() const {
         if (options.checkpoints.empty()) return false;
         const std::int64_t step = session->steps();
@@ -182,6 +196,8 @@ TrainingRun::TrainingRun(PlannedRun planned, TrainingOptions options, std::vecto
     s.session->initialise(s.options.seed);
     if (!s.options.resume) return;
     const LatestCheckpoint latest = latest_checkpoint(s.options.checkpoints);
+    if (s.job() != nullptr)
+        s.job()->expect_same("the checkpoint to resume from", latest.path ? latest.path->filename().string() : "none");
     for (const std::string& reason : latest.refused) notes.push_back("not resumed from: " + reason);
     if (!latest.path) {
         notes.push_back(
@@ -212,6 +228,11 @@ StepRecord TrainingRun::step(const std::function<void(const StepRecord&)>& tell)
     const double seconds = record.report.time.value;
     const Scenario& scenario = s.planned.scenario;
     record.tokens_per_second = static_cast<double>(scenario.sequence.value * scenario.batch) / seconds;
+    s.keep_times();
+    if (!s.leads()) {
+        if (s.checkpoint_due()) s.write();
+        return record;
+    }
     const StepSummary summary = summarize_step(trace());
     record.exposed_copies = (summary.mean.exposed_d2h + summary.mean.exposed_h2d) / record.report.time;
     for (const LaneTime& lane : summary.lanes)
@@ -238,13 +259,14 @@ Trace TrainingRun::trace() const {
     provenance.hardware = device.hardware;
     provenance.versions = {{"sluice", SLUICE_VERSION}};
     provenance.versions.insert(provenance.versions.end(), device.versions.begin(), device.versions.end());
-    return measured_trace(s.planned.schedule, s.session->engine().times(), std::move(provenance));
+    return measured_trace(s.planned.schedule, s.times ? *s.times : s.session->engine().times(), std::move(provenance));
 }
 
 void TrainingRun::replace(PlannedRun planned) {
     State& s = *state_;
     const std::vector<WholeParameter> parameters = s.session->parameters();
     const std::int64_t steps = s.session->steps();
+    s.watch = {};
     s.session.reset();  // its memory goes before the next one's comes
     s.planned = std::move(planned);
     s.open_session();

@@ -96,10 +96,10 @@ TEST(Wire, refuses_what_is_cut_or_too_long) {
 }
 
 TEST(Wire, verdicts_and_parcels_come_back_as_they_went) {
-    const Verdict verdict = decode_verdict(encode(Verdict{FailureKind::kInternal, "rank 3: op 12: it broke"}));
+    const JobVerdict verdict = decode_verdict(encode(JobVerdict{FailureKind::kInternal, "rank 3: op 12: it broke"}));
     EXPECT_EQ(verdict.kind, FailureKind::kInternal);
     EXPECT_EQ(verdict.line, "rank 3: op 12: it broke");
-    EXPECT_LT(encode(Verdict{FailureKind::kInput, std::string(100000, 'x')}).size(), kLargestNotice);
+    EXPECT_LT(encode(JobVerdict{FailureKind::kInput, std::string(100000, 'x')}).size(), kLargestNotice);
     const CallParcel parcel = decode_call_parcel(encode(CallParcel{5, "findings", true, bytes_of("abc")}));
     EXPECT_EQ(parcel.call, 5U);
     EXPECT_EQ(parcel.what, "findings");

@@ -50,7 +50,7 @@ void run(Toy& toy, Rendezvous& rendezvous, std::uint64_t steps) {
     watched.progress = [&] { return StepProgress{toy.in_step, false, toy.ended}; };
     watched.in_flight = [&] { return toy.in_step ? fmt::format("{}: op {}", name, toy.ended.load()) : ""; };
     watched.stop = [&](FailureKind kind, const std::string& message) { toy.monitor.fail(kind, message); };
-    watched.abandon = [](const Verdict& verdict) { std::_Exit(finish("abandoned", verdict.line, 3)); };
+    watched.abandon = [](const JobVerdict& verdict) { std::_Exit(finish("abandoned", verdict.line, 3)); };
     const Rendezvous::Watch watch(rendezvous, watched);
     for (std::uint64_t step = 0; step < steps; ++step) {
         toy.in_step = true;
