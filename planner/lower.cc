@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -60,11 +61,18 @@ struct Placed {
     Placement placement;
 };
 
-// Rounds up to whole tensors where units name theirs.
+// Rounds to whole tensors where units name theirs: up, less what the units before it moved beyond theirs. So after every
+// unit at least as much has been moved as was decided, and in all at most a tensor more.
 OffloadedStep offload_whole_tensors(const FoldedStep& step, std::vector<Bytes> moved) {
+    std::map<std::pair<std::size_t, std::int32_t>, Bytes> ahead;  // by stage and sequence
     for (std::size_t u = 0; u < moved.size(); ++u) {
-        const Buffer& unit = step.schedule.buffers[index(step.units[u].buffer)];
-        if (!unit.tensors.empty()) moved[u] = whole_tensors(unit.tensors, moved[u]);
+        const Unit& unit = step.units[u];
+        const std::vector<SavedTensor>& tensors = step.schedule.buffers[index(unit.buffer)].tensors;
+        if (tensors.empty()) continue;
+        Bytes& beyond = ahead[{unit.stage, unit.sequence}];
+        const Bytes decided = moved[u];
+        moved[u] = whole_tensors(tensors, std::max(0_B, decided - beyond));
+        beyond += moved[u] - decided;
     }
     return offload_units(step, moved);
 }
@@ -102,9 +110,6 @@ public:
         return true;
     }
 
-    // Back to the last limit that fits; true when that changes it.
-    bool settle() { return fits_ && std::exchange(limit_, *fits_) != *fits_; }
-
 private:
     static constexpr Bytes kTolerance = 16_MiB;
     Bytes middle() const { return *fits_ + Bytes{(exceeds_ - *fits_).value / 2}; }
@@ -118,6 +123,11 @@ bool exceeds(const MemoryNeed& need) { return need.excess() > 0_B; }
 std::vector<MemoryNeed> needs_of(const Scenario& scenario, const Placed& placed) {
     return memory_needs(scenario, placed.placement.device,
                         pinned_bytes(placed.offloaded.step.schedule, scenario.cluster.host.allocator));
+}
+
+bool fits(const Scenario& scenario, const Placed& placed) {
+    const std::vector<MemoryNeed> needs = needs_of(scenario, placed);
+    return std::none_of(needs.begin(), needs.end(), exceeds);
 }
 
 // Is it known whether the step fits? It does when everything fits. An adaptive one does not when a host is too small
@@ -150,22 +160,27 @@ Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_f
     };
     for (std::size_t s = 0; s < stages; ++s) decide(s);
     Placed placed = place(context, plan);
+    std::optional<std::pair<std::vector<StagePlan>, Placed>> fitting;  // the latest
     for (int round = 0; round < kPlacementRounds; ++round) {
         if (only_fit && fit_is_known(context, placed, round == 0)) break;
-        const bool last = round + 1 == kPlacementRounds;
-        bool changed = false;
+        std::vector<StagePlan> before = plan.stages;
+        bool searching = false, changed = false;
         const std::vector<Bytes> pinned =
             pinned_bytes(placed.offloaded.step.schedule, context.scenario.cluster.host.allocator);
         for (std::size_t s = 0; s < stages; ++s) {
             bool search_on = searches[s].next(placed.placement.device[s].arena);
             if (limits_host) search_on |= hosts[s].next(pinned[s]);
-            const bool settled = last && (searches[s].settle() | hosts[s].settle());
-            if (last ? settled : search_on) changed |= decide(s);
+            searching |= search_on;
+            if (search_on) changed |= decide(s);
         }
-        if (!changed) break;
+        if (!searching) break;
+        if (!changed) continue;  // another limit led to the same amounts
+        if (fits(context.scenario, placed)) fitting.emplace(std::move(before), std::move(placed));
         placed = place(context, plan);
     }
-    return placed;
+    if (!fitting || fits(context.scenario, placed)) return placed;
+    plan.stages = std::move(fitting->first);
+    return std::move(fitting->second);
 }
 
 // What is moved in fact: whole tensors are more than what was decided.
