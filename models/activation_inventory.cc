@@ -126,6 +126,9 @@ std::vector<ActivationTensor> activation_inventory(const Scenario& scenario) {
     std::vector<ActivationTensor> tensors = runtime_inventory(scenario);
     if (scenario.policy.inventory == Inventory::kLean)
         for (ActivationTensor& t : tensors) t.transient = t.cheap && t.recompute_per_token.value == 0;
+    if (scenario.recomputes_layers())
+        for (ActivationTensor& t : tensors)
+            t.cheap = t.lifetime == Lifetime::kForwardBackward && t.tensor != Tensor::kBlockInput;
     return tensors;
 }
 

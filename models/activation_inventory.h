@@ -28,7 +28,8 @@ struct ActivationTensor {
     Bytes recompute_traffic_per_token{};  // memory traffic likewise
     std::string_view recomputed_from;     // "" where nothing cheaper than the whole layer gives it
     // Does the recompute fate drop it after forward and make it again? True for what one or two GEMMs and norms give;
-    // attention's results and the residual stream are checkpoints: quadratic, or behind another reduce-scatter.
+    // attention's results and the residual stream are checkpoints: quadratic, or behind another reduce-scatter. Where
+    // whole layers are recomputed the block input is the only checkpoint.
     bool cheap = false;
     // `lean`: never saved. Pointwise kernels make it again before a layer's backward, whatever the unit's fate.
     bool transient = false;

@@ -117,6 +117,11 @@ LayerRecompute layer_recompute(const Scenario& scenario, Subsequence sub) {
     chains.query = {gemm(s.gemm_tokens, s.queries_width, s.hidden)};
     append_rope(chains.query, scenario, s, s.queries_width);
     chains.activation = {chains.mlp.back()};
+    if (!scenario.recomputes_layers()) return chains;
+    chains.attention = {attention(s, Pass::kForward)};
+    (scenario.ulysses() ? chains.projection : chains.attention)
+        .push_back(gemm(s.gemm_tokens, s.hidden, s.queries_width));
+    chains.residual = {residual(s)};
     return chains;
 }
 

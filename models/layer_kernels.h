@@ -59,11 +59,18 @@ struct LayerBackward {
 // What the recompute fate runs before the backward of a layer, from the block input, the middle residual and
 // attention's results: norms |all-gather X| mlp, and later |all-gather X| query. The gathers are those of backward
 // itself. Ulysses: norms, query |all-to-all| mlp.
+// Whole layers, from the block input and K and V, which are there: norm1 |all-gather X| attention |reduce-scatter|
+// norm2 |all-gather X| mlp. Ulysses: norm1, query |q| attention |output| projection, norm2, mlp. These are forward's
+// kernels, so that what they make has forward's bits.
 struct LayerRecompute {
     KernelChain norms;       // both norms' outputs and statistics: (length / t, hidden) each
     KernelChain mlp;         // first GEMM and activation
     KernelChain query;       // query projection, RoPE
     KernelChain activation;  // the second half of `mlp`: all that `lean` runs beside the norms where a unit is kept
+    // Whole layers, else empty. Behind the query: attention against the prefix, and, but for Ulysses, output projection.
+    KernelChain attention;
+    KernelChain projection;  // Ulysses, else part of attention
+    KernelChain residual;    // the add before norm2
 };
 
 // The loss: final norm |all-gather| logits, cross-entropy and their gradients, a chunk of tokens at a time, four

@@ -40,16 +40,22 @@ std::vector<StagePlan> all_recomputed(const Scenario& s, std::vector<StagePlan> 
 }
 
 // What recomputing a layer waits for: the two gathers of its inputs, which backward otherwise hides behind its first
-// GEMMs; with Ulysses the query's all-to-all.
+// GEMMs, and of a whole layer the reduction between them; with Ulysses the query's all-to-all, and of a whole layer that
+// of attention's output, which backward needs in any case.
 Seconds recompute_exchange(const Scenario& s, Subsequence sub) {
     std::vector<Rank> members;
     for (std::int64_t t = 0; t < s.policy.sp; ++t) members.push_back(id_at<Rank>(static_cast<std::size_t>(t)));
     const bool across = s.policy.sp > s.cluster.gpus_per_node;
-    const Collective work =
-        s.ulysses() ? Collective{CollectiveKind::kAllToAll, GroupId{}, query_exchange_bytes(s, sub), 1, 0}
-                    : Collective{CollectiveKind::kAllGather, GroupId{}, gathered_bytes(s, sub), 2, 0};
     const std::size_t rails = across ? rails_of(members, s.cluster).count : 1;
-    return collective_time(work, members.size(), across, s.calibration, rails);
+    const auto time = [&](CollectiveKind kind, Bytes bytes, std::uint32_t calls) {
+        const Collective work{kind, GroupId{}, bytes, calls, 0};
+        return collective_time(work, members.size(), across, s.calibration, rails);
+    };
+    if (s.ulysses())
+        return time(CollectiveKind::kAllToAll, query_exchange_bytes(s, sub), s.recomputes_layers() ? 2 : 1);
+    Seconds sum = time(CollectiveKind::kAllGather, gathered_bytes(s, sub), 2);
+    if (s.recomputes_layers()) sum += time(CollectiveKind::kReduceScatter, gathered_bytes(s, sub), 1);
+    return sum;
 }
 
 PlacementContext::Times times_of(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
@@ -62,7 +68,8 @@ PlacementContext::Times times_of(const Scenario& scenario, const std::vector<Sub
         const LayerRecompute again = layer_recompute(scenario, sub);
         const bool lean = scenario.policy.inventory == Inventory::kLean;  // makes norms and activation in any case
         Compute work{lean ? KernelChain{} : again.norms};
-        for (const KernelChain* chain : {&again.mlp, &again.query})
+        for (const KernelChain* chain :
+             {&again.mlp, &again.query, &again.attention, &again.projection, &again.residual})
             work.kernels.insert(work.kernels.end(), chain->begin(), chain->end());
         times.recompute_kernels.push_back(compute_time(work, scenario.calibration));
         if (lean) times.recompute_kernels.back() -= compute_time(Compute{again.activation}, scenario.calibration);

@@ -59,21 +59,6 @@ void StageEmitter::backward_subsequence(std::size_t i) {
     if (first()) embedding_gradient(i, gradient, temporary);
 }
 
-OpId StageEmitter::recompute(Function function, KernelChain kernels, std::vector<OpId> after,
-                             std::vector<Access> accesses) {
-    tag_.phase = Phase::kRecompute;
-    const OpId op = compute(function, std::move(kernels), std::move(after), std::move(accesses));
-    tag_.phase = Phase::kBackward;
-    return op;
-}
-
-OpId StageEmitter::activate_again(std::size_t i, const Row& row, const Saved& saved) {
-    const LayerRecompute again = layer_recompute(scenario_, subsequences_[i]);
-    return recompute(row.layer >= 0 ? Function::kActivation : Function::kNone,
-                     repeated({&again.activation}, row.layers - saved.recomputed), {},
-                     {read(saved.unit), write(saved.transient)});
-}
-
 // `gradient`: of the layer's output, the rank's shard; it is also the residual part of the result. The result goes to
 // `output` where given, else into the stream.
 Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, const Scratch& t,
@@ -82,38 +67,23 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
     const Subsequence sub = subsequences_[i];
     const Bytes bytes = gathered_bytes(scenario_, sub);
     const LayerBackward kernels = layer_backward(scenario_, sub);
-    const LayerRecompute again = layer_recompute(scenario_, sub);
     const auto block = static_cast<std::uint32_t>(i);
     const Saved saved = this->saved(i, row, Phase::kBackward);
     const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
     const Access reduced_shard = write(t.stream, 1, 1);
     // The gathered inputs share one block: each waits for the weight gradient that read the one before it, which is the
     // last compute op so far (or none, when this is the first layer of the subsequence).
-    const auto gather_input = [&](Function norm, std::vector<OpId> after) -> Value {
-        // What is saved whole is there; what was dropped is made and gathered again.
-        if (scenario_.saves_gathered() && !saved.remakes()) return {{}, {read(saved.norms())}};
-        return gather_normed(norm, std::move(after), saved, t.comm, 1, bytes);
-    };
     std::vector<OpId> block_is_free;
     if (&row != &rows_.back() && !layer_major()) block_is_free = gradient.made_by;
 
     // MLP. What is made again does not wait for the gradient.
     Value dy, x;
     if (saved.remakes()) {
-        OpId made =
-            recompute(Function::kNorms, again.norms, {}, {read(weights_), read(saved.unit), write(saved.norms())});
-        // Where the MLP is not made again, its activation is, before the gather, which reads the same buffer.
-        if (saved.recomputed == 0) made = activate_again(i, row, saved);
-        block_is_free.push_back(made);
-        x = gather_input(Function::kNorm2, block_is_free);
-        if (saved.recomputed > 0)
-            recompute(Function::kMlp, again.mlp, x.made_by,
-                      join(join({read(weights_)}, saved.temporaries(AccessMode::kWrite)),
-                           join({write(t.workspace)}, x.reads)));
+        x = remake_layer(i, row, saved, t, std::move(block_is_free));
         dy = all_gather(Function::kMlp, gradient, t.comm, 0, bytes);
     } else {
         dy = all_gather(Function::kMlp, gradient, t.comm, 0, bytes);
-        x = gather_input(Function::kNorm2, block_is_free);
+        x = gather_again(Function::kNorm2, std::move(block_is_free), saved, t, bytes);
     }
     beside_compute();
     const OpId mlp = compute(
@@ -128,9 +98,11 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
                 join(join(reads, {read(t.stream, 1, 1), gradient_access(row.part), write(t.stream)}), gradient.reads));
     // attention
     dy = all_gather(Function::kAttention, {{norm2}, {read(t.stream)}}, t.comm, 0, bytes);
-    x = gather_input(Function::kNorm1, {mlp_weight});
-    if (saved.recomputed > 0)
-        recompute(Function::kQuery, again.query, x.made_by,
+    x = saved.whole_layers && scenario_.saves_gathered()  // there since it was made again
+            ? Value{{}, {read(saved.norms())}}
+            : gather_again(Function::kNorm1, {mlp_weight}, saved, t, bytes);
+    if (saved.recomputed > 0 && !saved.whole_layers)
+        recompute(Function::kQuery, layer_recompute(scenario_, sub).query, x.made_by,
                   join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
     std::vector<OpId> after = dy.made_by;
     after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
@@ -169,27 +141,15 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
     const auto gather_gradient = [&] {
         return all_gather(Function::kNone, gradient, t.comm, 0, bytes, 2 * row.layers);
     };
-    const auto gather_input = [&](std::vector<OpId> after) -> Value {
-        if (scenario_.saves_gathered() && !saved.remakes()) return {{}, {read(saved.norms())}};
-        return all_gather(Function::kNone, {std::move(after), {read(saved.norms())}}, t.comm, 1, bytes, 2 * row.layers);
-    };
     Value dy, x;
     if (saved.remakes()) {
-        const LayerRecompute again = layer_recompute(scenario_, sub);
-        KernelChain norms = repeated({&again.norms}, saved.transient != kNoBuffer ? row.layers : saved.recomputed);
-        KernelChain rest = repeated({&again.mlp, &again.query}, saved.recomputed);
-        OpId made =
-            recompute(Function::kNone, std::move(norms), {}, {read(weights_), read(saved.unit), write(saved.norms())});
-        if (saved.transient != kNoBuffer && saved.recomputed < row.layers) made = activate_again(i, row, saved);
-        x = gather_input({made});
-        if (saved.recomputed > 0)
-            recompute(Function::kNone, std::move(rest), x.made_by,
-                      join(join({read(weights_)}, saved.temporaries(AccessMode::kWrite)),
-                           join({write(t.workspace)}, x.reads)));
+        x = remake_stage(i, row, saved, t);
         dy = gather_gradient();
     } else {
         dy = gather_gradient();
-        x = gather_input({});
+        x = scenario_.saves_gathered()
+                ? Value{{}, {read(saved.norms())}}
+                : all_gather(Function::kNone, {{}, {read(saved.norms())}}, t.comm, 1, bytes, 2 * row.layers);
     }
     beside_compute();
     KernelChain data =

@@ -25,7 +25,7 @@ void StageEmitter::forward_by_layer() {
             // The residual add of the layer: what follows must not need the unit, which is to leave.
             const OpId residual =
                 compute(Function::kResidual, layer_forward(scenario_, subsequences_[i]).residual, sums.made_by,
-                        {read(row.units[i]), {temporary.stream, 0, 0, AccessMode::kAccumulate}});
+                        {sums.reads.back(), {temporary.stream, 0, 0, AccessMode::kAccumulate}});
             streams[i] = {{residual}, {read(temporary.stream)}};
             close_kv(row, i);
             mark_row(i, row, Phase::kForward, first_op, last_op_);

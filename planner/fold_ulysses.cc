@@ -42,7 +42,7 @@ OpId StageEmitter::exchanged_attention(std::size_t i, Row& row, const Saved& sav
         compute(Function::kAttention, kernels.attention, std::move(after),
                 join(saved.all(AccessMode::kWrite), {read(row.kv, 0, block), write(t.workspace)}));
     const OpId back = all_to_all(Function::kAttention, query, {attention},
-                                 {read(saved.unit), write(t.exchange, kOutputRows, kOutputRows)});
+                                 {read(saved.checkpoints()), write(t.exchange, kOutputRows, kOutputRows)});
     return compute(Function::kProjection, kernels.projection, {back},
                    {read(weights_), read(t.exchange, kOutputRows, kOutputRows), write(t.stream)});
 }
@@ -71,26 +71,43 @@ Value StageEmitter::exchanged_forward_stage(std::size_t i, Row& row, const Value
 }
 
 // The query is made of the rank's tokens and has to be sent; what is saved is of its heads. It shares a buffer with
-// what the MLP makes again, so that waits.
-void StageEmitter::remake(std::size_t i, const Row& row, const Saved& saved, const Scratch& t) {
+// what the MLP makes again, so that waits. Of whole layers attention's output goes to the rank's rows for the
+// projection, where backward finds it again.
+OpId StageEmitter::exchanged_remake(std::size_t i, const Row& row, const Saved& saved, const Scratch& t) {
     const Subsequence sub = subsequences_[i];
     const LayerRecompute again = layer_recompute(scenario_, sub);
+    const Bytes bytes = query_exchange_bytes(scenario_, sub);
     const bool by_layer = row.layer >= 0;
     const auto function = [&](Function f) { return by_layer ? f : Function::kNone; };
-    const bool lean = saved.transient != kNoBuffer;
-    recompute(function(Function::kNorms), repeated({&again.norms}, lean ? row.layers : saved.recomputed), {},
-              {read(weights_), read(saved.unit), write(saved.norms())});
-    if (lean && saved.recomputed < row.layers) activate_again(i, row, saved);
-    if (saved.recomputed == 0) return;
+    remake_norms(i, row, saved);
+    if (saved.recomputed == 0) return kNoOp;
     const OpId query = recompute(function(Function::kQuery), repeated({&again.query}, saved.recomputed), {},
                                  {read(weights_), read(saved.norms()), write(t.exchange, kSentQuery, kSentQuery)});
     tag_.phase = Phase::kRecompute;
-    const OpId sent = all_to_all(function(Function::kQuery), query_exchange_bytes(scenario_, sub), {query},
-                                 {read(t.exchange, kSentQuery, kSentQuery), write(saved.cheap)}, saved.recomputed);
+    const OpId sent =
+        all_to_all(function(Function::kQuery), bytes, {query},
+                   {read(t.exchange, kSentQuery, kSentQuery), write(saved.cheap)}, saved.recomputed);
     tag_.phase = Phase::kBackward;
+    OpId output_rows = kNoOp;
+    if (saved.whole_layers) {
+        std::vector<OpId> after{sent};
+        after.insert(after.end(), row.kv_ready.begin(), row.kv_ready.end());
+        const OpId attention =
+            recompute(function(Function::kAttention), repeated({&again.attention}, saved.recomputed), std::move(after),
+                      {read(row.kv, 0, static_cast<std::uint32_t>(i)), write(saved.cheap), write(t.workspace)});
+        tag_.phase = Phase::kRecompute;
+        output_rows =
+            all_to_all(function(Function::kAttention), bytes, {attention},
+                       {read(saved.cheap), write(t.exchange, kOutputRows, kOutputRows)}, saved.recomputed);
+        tag_.phase = Phase::kBackward;
+        recompute(function(Function::kProjection), repeated({&again.projection}, saved.recomputed), {output_rows},
+                  {read(weights_), read(t.exchange, kOutputRows, kOutputRows), write(t.stream, 1, 1)});
+        remake_norm2(i, row, saved, {}, t);
+    }
     recompute(
         function(Function::kMlp), repeated({&again.mlp}, saved.recomputed), {sent},
         join(join({read(weights_), read(saved.norms())}, saved.temporaries(AccessMode::kWrite)), {write(t.workspace)}));
+    return output_rows;
 }
 
 // The output once more, and the gradient of it, come in beside compute; those of q, k and v are waited for.
@@ -102,10 +119,11 @@ Value StageEmitter::exchanged_backward_layer(std::size_t i, Row& row, const Valu
     const Bytes query = query_exchange_bytes(scenario_, sub), kv = kv_exchange_bytes(scenario_, sub);
     const Saved saved = this->saved(i, row, Phase::kBackward);
     const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
-    if (saved.remakes()) remake(i, row, saved, t);
+    OpId output_rows = saved.remakes() ? exchanged_remake(i, row, saved, t) : kNoOp;
     // Behind all compute so far: the layer above has read its output rows, and forward has made the unit.
-    const OpId output_rows = all_to_all(Function::kAttention, query, {last_compute_},
-                                        {read(saved.unit), write(t.exchange, kOutputRows, kOutputRows)});
+    if (output_rows == kNoOp)
+        output_rows = all_to_all(Function::kAttention, query, {last_compute_},
+                                 {read(saved.unit), write(t.exchange, kOutputRows, kOutputRows)});
     beside_compute();
     const OpId mlp = compute(
         Function::kMlp, kernels.mlp_data, gradient.made_by,
@@ -150,12 +168,15 @@ Value StageEmitter::exchanged_backward_stage(std::size_t i, Row& row, const Valu
     const auto block = static_cast<std::uint32_t>(i);
     const Bytes query = query_exchange_bytes(scenario_, sub), kv = kv_exchange_bytes(scenario_, sub);
     const Saved saved = this->saved(i, row, Phase::kBackward);
-    if (saved.remakes()) remake(i, row, saved, t);
+    OpId output_rows = saved.remakes() ? exchanged_remake(i, row, saved, t) : kNoOp;
     const OpId arrived =
         all_to_all(Function::kNone, query, gradient.made_by,
                    join(gradient.reads, {write(t.exchange, kReceivedQuery, kReceivedQuery)}), row.layers);
-    const OpId output_rows = all_to_all(Function::kNone, query, {},
-                                        {read(saved.unit), write(t.exchange, kOutputRows, kOutputRows)}, row.layers);
+    // Those that are there are waited for: their projections have read the block.
+    const std::uint32_t there = output_rows == kNoOp ? 0 : saved.recomputed;
+    if (there < row.layers)
+        output_rows = all_to_all(Function::kNone, query, there > 0 ? std::vector{last_compute_} : std::vector<OpId>{},
+                                 {read(saved.unit), write(t.exchange, kOutputRows, kOutputRows)}, row.layers - there);
     beside_compute();
     KernelChain data = repeated(
         {&kernels.mlp_data, &kernels.norm2, &kernels.projection, &kernels.attention_data, &kernels.qkv, &kernels.norm1},

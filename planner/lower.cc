@@ -34,15 +34,17 @@ void expect_valid(const Schedule& schedule, std::string_view pass) {
 }
 
 // Ops of a lowered step, at most: per subsequence a rank lists up to 22 per row (a layer, or at stage granularity its
-// stage), 3 more where the row is recomputed or replicas share, and 14 around them. Replicas share the batch.
+// stage), 3 more where the row is recomputed (7 where it is as a whole) or replicas share, and 14 around them. Replicas
+// share the batch.
 std::string too_many_ops(const Scenario& s) {
     constexpr double kMostOps = 1 << 24;
     const Policy& p = s.policy;
     const auto rows = static_cast<double>(p.granularity == Granularity::kLayer ? s.model.layers : p.pp);
     const bool replicas = p.dp > 1;
-    const double of_row =
-                     22 + (may_recompute(s) || s.policy.inventory == Inventory::kLean ? 3 : 0) + (replicas ? 3 : 0),
-                 of_stage = replicas ? 18 : 14;
+    const double again = s.recomputes_layers()                                               ? 7
+                         : may_recompute(s) || s.policy.inventory == Inventory::kLean ? 3
+                                                                                      : 0;
+    const double of_row = 22 + again + (replicas ? 3 : 0), of_stage = replicas ? 18 : 14;
     const double ops = (of_row * rows + of_stage * static_cast<double>(p.pp)) * static_cast<double>(p.n) *
                        static_cast<double>(s.batch) * static_cast<double>(p.sp);
     if (ops <= kMostOps) return {};

@@ -192,10 +192,12 @@ Unit& StageEmitter::unit_at(std::size_t i, const Row& row) {
 }
 
 StageEmitter::Saved StageEmitter::saved(std::size_t i, const Row& row, Phase phase) {
-    Saved saved{row.units[i], kNoBuffer, kNoBuffer, recomputed_layers(row, i)};
+    Saved saved;
+    saved.unit = row.units[i], saved.recomputed = recomputed_layers(row, i);
     if (scenario_.policy.inventory == Inventory::kLean)
         saved.transient = add_activation(transient_bytes(scenario_, subsequences_[i]), i, row, UnitPart::kTransient);
     if (saved.recomputed == 0) return saved;
+    saved.whole_layers = scenario_.recomputes_layers();
     saved.cheap = add_activation(cheap_bytes(scenario_, subsequences_[i]), i, row, UnitPart::kCheap);
     Unit& unit = unit_at(i, row);
     (phase == Phase::kForward ? unit.dropped : unit.remade) = saved.cheap;
@@ -254,6 +256,7 @@ StageEmitter::Scratch StageEmitter::scratch(std::size_t i, Phase phase, bool hol
         scratch.comm = add_blocks(BufferKind::kComm, std::vector<Bytes>(forward ? 2 : 3, gathered), Space::kDevice);
     scratch.stream = add_buffer(BufferKind::kStaging, shard * 2, false, {shard, shard});
     Bytes workspace = forward ? forward_workspace(scenario_, sub) : backward_workspace(scenario_, sub);
+    if (!forward && scenario_.recomputes_layers()) workspace = std::max(workspace, forward_workspace(scenario_, sub));
     if (holds_loss) workspace = std::max(workspace, loss_workspace(scenario_, sub));
     scratch.workspace = add_buffer(BufferKind::kWorkspace, std::max(workspace, 1_B));
     return scratch;

@@ -1,5 +1,5 @@
 // Private to the planner: writes the program of one folded rank, op by op, in issue order. fold_forward.cc and
-// fold_backward.cc hold the two passes, fold_ulysses.cc their parts where tokens are exchanged for heads, fold_replicas.cc what data-parallel replicas exchange and the optimizer,
+// fold_backward.cc hold the two passes, fold_recompute.cc what the second makes again, fold_ulysses.cc their parts where tokens are exchanged for heads, fold_replicas.cc what data-parallel replicas exchange and the optimizer,
 // stage_emitter.cc what they share.
 #pragma once
 
@@ -72,9 +72,12 @@ private:
         BufferId unit{};
         BufferId cheap = kNoBuffer, transient = kNoBuffer;
         std::uint32_t recomputed = 0;  // layers of the row
+        bool whole_layers = false;     // of these all but the block input is in `cheap`
         bool remakes() const { return recomputed > 0 || transient != kNoBuffer; }
         BufferId query() const { return recomputed > 0 ? cheap : unit; }
         BufferId norms() const { return transient != kNoBuffer ? transient : query(); }  // and their statistics
+        // Attention's results and the middle residual, of a layer.
+        BufferId checkpoints() const { return whole_layers ? cheap : unit; }
         std::vector<Access> temporaries(AccessMode) const;
         std::vector<Access> all(AccessMode) const;
     };
@@ -183,7 +186,6 @@ private:
     // -- attention between all-to-alls (fold_ulysses.cc)
     OpId exchanged_attention(std::size_t i, Row&, const Saved&, OpId norm1, const Scratch&);
     Value exchanged_forward_stage(std::size_t i, Row&, const Value& input, const Scratch&);
-    void remake(std::size_t i, const Row&, const Saved&, const Scratch&);
     Value exchanged_backward_layer(std::size_t i, Row&, const Value& gradient, const Scratch&,
                                    std::optional<Access> output);
     Value exchanged_backward_stage(std::size_t i, Row&, const Value& gradient, const Scratch&,
@@ -199,14 +201,31 @@ private:
     void last_residual(std::size_t i, const Value& stream);
     void loss(std::size_t i, Value stream, const Scratch&);
 
+    // -- what backward makes again first (fold_recompute.cc)
+    OpId recompute(Function, KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
+    // What lean makes again besides the norms where layers keep their units: kernels of these layers, from the unit.
+    OpId activate_again(std::size_t i, const Row&, const Saved&);
+    // A norm's output of all tokens, for backward. What is saved whole is there; what was dropped is gathered again.
+    Value gather_again(Function norm, std::vector<OpId> after, const Saved&, const Scratch&, Bytes);
+    // The norms of a row, as far as they follow from its unit; with lean the activation, too. Returns the last op.
+    OpId remake_norms(std::size_t i, const Row&, const Saved&);
+    // The middle residual and what follows from it, from attention's reduced sums.
+    OpId remake_norm2(std::size_t i, const Row&, const Saved&, std::vector<OpId> sums, const Scratch&);
+    // Of a layer, until the MLP can go backward: returns norm2's output of all tokens. The block of gathered inputs is
+    // free behind `block_is_free`.
+    Value remake_layer(std::size_t i, const Row&, const Saved&, const Scratch&, std::vector<OpId> block_is_free);
+    // From the first norm's output to the second's of a layer that keeps its block input alone.
+    Value remake_checkpoints(std::size_t i, const Row&, const Saved&, const Scratch&, std::vector<OpId> block_is_free);
+    // Of all layers at once: returns both inputs.
+    Value remake_stage(std::size_t i, const Row&, const Saved&, const Scratch&);
+    // Ulysses, of a layer or a stage. Returns the op that brings attention's output to the rank's rows, if one does.
+    OpId exchanged_remake(std::size_t i, const Row&, const Saved&, const Scratch&);
+
     // -- backward of one subsequence (fold_backward.cc)
     void backward_subsequence(std::size_t i);
     Value backward_layer(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
     Value backward_stage(std::size_t i, Row&, Value gradient, const Scratch&, std::optional<Access> output);
     std::vector<Access> attention_gradients(std::size_t i, const Row&, std::uint32_t block) const;
-    OpId recompute(Function, KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
-    // What lean makes again besides the norms where layers keep their units: kernels of these layers, from the unit.
-    OpId activate_again(std::size_t i, const Row&, const Saved&);
     void embedding_gradient(std::size_t i, const Value& gradient, const Scratch&);
     void mark_row(std::size_t i, const Row&, Phase phase, OpId first_op, OpId last_op);
     Unit* unit_before(std::size_t i, const Row&);

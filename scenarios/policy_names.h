@@ -11,6 +11,7 @@ namespace sluice {
 std::string_view name(SequenceParallelKind);  // megatron ulysses
 std::string_view name(PartitionKind);      // flops cost equal list
 std::string name(const PlacementPolicy&);  // none full "ratio 0.5" adaptive recompute three-way
+std::string_view name(RecomputeScope);     // all_but_attention layer
 std::string_view name(TraversalOrder);     // subsequence layer
 
 }  // namespace sluice

@@ -16,7 +16,8 @@ constexpr std::int64_t kMostSubsequences = 65536;
 constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
 
 constexpr std::string_view kKeys[] = {"sp",        "pp",        "dp", "zero",  "stages",      "n",
-                                      "partition", "placement", "kv", "order", "granularity", "inventory"};
+                                      "partition", "placement", "recompute", "kv", "order", "granularity",
+                                      "inventory"};
 constexpr std::string_view kPlannedKeys[] = {"virtual_stages", "multiplexing"};
 constexpr std::string_view kSpKeys[] = {"kind", "degree", "save"};
 constexpr Choice<SavedInputs> kSavedInputs[] = {{"shard", SavedInputs::kShard}, {"gathered", SavedInputs::kGathered}};
@@ -44,6 +45,8 @@ constexpr Choice<PlacementName> kPlacements[] = {{"none", PlacementName::kNone},
                                                  {"adaptive", PlacementName::kAdaptive},
                                                  {"recompute", PlacementName::kRecompute},
                                                  {"three-way", PlacementName::kThreeWay}};
+constexpr Choice<RecomputeScope> kRecomputeScopes[] = {{"all_but_attention", RecomputeScope::kAllButAttention},
+                                                       {"layer", RecomputeScope::kLayer}};
 constexpr std::string_view kListForm = "auto or {list: [TOKENS, ...]}";
 constexpr std::string_view kRatioForm = "auto or {ratio: 0 ... 1}";
 
@@ -283,11 +286,22 @@ PlacementPolicy read_placement(const YamlField& field, Automatic& automatic) {
     return AdaptiveOffload{};
 }
 
+bool may_recompute(const Policy& policy) {
+    return std::holds_alternative<RecomputeAll>(policy.placement) || std::holds_alternative<ThreeWay>(policy.placement);
+}
+
+RecomputeScope read_recompute(const YamlField& field, const Policy& policy) {
+    const RecomputeScope scope = read_choice(field, kRecomputeScopes);
+    if (!may_recompute(policy))
+        fail(field, fmt::format("got {} with a placement that recomputes nothing, expected placement: recompute, "
+                                "three-way or auto",
+                                read_text(field)));
+    return scope;
+}
+
 // The published table says what is saved, not what could be made again.
 void expect_recomputable(const YamlField& field, const Policy& policy) {
-    const bool recomputes =
-        std::holds_alternative<RecomputeAll>(policy.placement) || std::holds_alternative<ThreeWay>(policy.placement);
-    if (recomputes && policy.inventory == Inventory::kPaper)
+    if (may_recompute(policy) && policy.inventory == Inventory::kPaper)
         fail(get(field, "placement"),
              "got a placement that recomputes with inventory paper, expected inventory: runtime or lean");
 }
@@ -343,6 +357,7 @@ Policy read_policy(const YamlField& field, const Scenario& scenario) {
     expect_subsequences_fit(field, policy, scenario.sequence);
     const auto placement = find(field, "placement");
     policy.placement = placement ? read_placement(*placement, policy.automatic) : AdaptiveOffload{};
+    if (const auto recompute = find(field, "recompute")) policy.recompute = read_recompute(*recompute, policy);
     if (const auto granularity = find(field, "granularity"))
         policy.granularity = read_choice(*granularity, kGranularities);
     if (const auto inventory = find(field, "inventory")) policy.inventory = read_choice(*inventory, kInventories);

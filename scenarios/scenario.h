@@ -63,6 +63,9 @@ struct OffloadRatio {
 struct AdaptiveOffload {};  // as little as memory demands, hidden behind compute
 struct RecomputeAll {};     // every cheap tensor is made again, nothing is offloaded
 struct ThreeWay {};         // each unit kept, offloaded or recomputed, for the least time
+// What a recomputed unit drops: what a few matmuls and norms give again, or all but the block input, attention's results
+// included.
+enum class RecomputeScope : std::uint8_t { kAllButAttention, kLayer };
 using PlacementPolicy = std::variant<KeepAll, OffloadAll, OffloadRatio, AdaptiveOffload, RecomputeAll, ThreeWay>;
 
 // Choices that the scenario leaves to the planner ("auto"); the fields themselves then hold 1, or their defaults.
@@ -89,6 +92,7 @@ struct Policy {
     std::vector<std::int64_t> stage_layers;  // of each stage, first to last; empty: split_layers() decides
     Partition partition;
     PlacementPolicy placement;
+    RecomputeScope recompute = RecomputeScope::kAllButAttention;
     KvPlacement kv = KvPlacement::kResident;
     TraversalOrder order = TraversalOrder::kSubsequenceMajor;
     Granularity granularity = Granularity::kStage;
@@ -124,6 +128,7 @@ struct Scenario {
     bool splits_weights() const { return policy.sp > 1 && !ulysses(); }
     // Ranks of the group that hold a weight matrix, or the vocabulary, together.
     std::int64_t weight_shards() const { return ulysses() ? 1 : policy.sp; }
+    bool recomputes_layers() const { return policy.recompute == RecomputeScope::kLayer; }
     bool saves_gathered() const { return splits_weights() && policy.saved_inputs == SavedInputs::kGathered; }
     // Is what ZeRO shares out from `stage` on shared out here? Never without replicas.
     bool shares(ZeroStage stage) const { return policy.dp > 1 && policy.zero >= stage; }

@@ -72,6 +72,43 @@ struct MakeQuery {
     }
 };
 
+// Behind the query, K and V: attention and its projection.
+struct AttendAndProject {
+    AttentionPlans& plans;
+    AttentionParts parts;
+    AttentionSaved results;
+    std::byte* workspace;
+    Product<Bf16> projection;
+    std::span<Bf16> bias;
+    Bf16Matrix own;  // the shard's rows of the sums
+
+    AttendAndProject(const LayerOp& l, const AttentionParts& p, Bf16Matrix out, Bf16Matrix target)
+        : plans(l.rank.attention),
+          parts(p),
+          results{out, l.floats.tensor(Tensor::kLogSumExp).data()},
+          projection(l.rank, kNo, out, kYes, l.weights.projection(), target),
+          bias(l.weights.projection_bias()),
+          own(target.row_range(l.rank.first_row(l.op), l.rank.rows(l.op))) {
+        plans.prepare(p.shape, p.strides());
+        WorkspaceParts space(l.operands.bytes());
+        workspace = space.bytes(plans.forward_workspace(p.shape));
+    }
+    void operator()(StreamClock& clock) const {
+        plans.forward(clock.stream(), parts.shape, parts.operands(), results, workspace);
+        clock.lap();
+        projection(clock.stream());
+        // Once: by each shard to its own rows of the sums.
+        if (!bias.empty()) add_bias(clock.stream(), bias.data(), own);
+        clock.lap();
+    }
+};
+
+AttendAndProject attend_and_project(const LayerOp& l, const AttentionParts& p) {
+    const std::int64_t tokens = l.rank.tokens(l.op);
+    return {l, p, l.operands.matrix(l.operands.tensor(Tensor::kAttentionOutput), tokens, l.rank.query_width()),
+            l.operands.matrix(l.operands.target(), tokens, l.rank.model().hidden)};
+}
+
 // Behind each other in the workspace of backward, where the weight gradient finds them again.
 struct BackwardParts {
     Bf16Matrix dout, dq, own_dkv;
@@ -89,18 +126,9 @@ BoundCudaOp bind_attention_forward(const CudaRank& c, const Op& op) {
     const MakeQuery query(l, p);
     const Bf16Matrix kv = p.own_kv();
     const Product key_value(c, kNo, normed_input(l, Tensor::kNorm1Output), kYes, l.weights.key_value(), kv);
-    const std::span<Bf16> kv_bias = l.weights.key_value_bias(), projection_bias = l.weights.projection_bias();
-    const std::int64_t tokens = c.tokens(op);
-    const Bf16Matrix out = l.operands.matrix(l.operands.tensor(Tensor::kAttentionOutput), tokens, c.query_width());
-    float* const log_sum_exp = l.floats.tensor(Tensor::kLogSumExp).data();
-    const Bf16Matrix target = l.operands.matrix(l.operands.target(), tokens, c.model().hidden);
-    const Product projection(c, kNo, out, kYes, l.weights.projection(), target);
-    const Bf16Matrix own = target.row_range(c.first_row(op), c.rows(op));
-    AttentionPlans& plans = c.attention;
-    plans.prepare(p.shape, p.strides());
-    WorkspaceParts space(l.operands.bytes());
-    std::byte* const workspace = space.bytes(plans.forward_workspace(p.shape));
-    return [=, &plans](StreamClock& clock) {
+    const std::span<Bf16> kv_bias = l.weights.key_value_bias();
+    const AttendAndProject attend = attend_and_project(l, p);
+    return [=](StreamClock& clock) {
         const Stream stream = clock.stream();
         query.make(stream);
         key_value(stream);
@@ -111,12 +139,24 @@ BoundCudaOp bind_attention_forward(const CudaRank& c, const Op& op) {
             rotate(stream, p.rotary, p.shape.begin, RotationSense::kForward, kv.column_range(0, p.kv_width));
             clock.lap();
         }
-        plans.forward(stream, p.shape, p.operands(), {out, log_sum_exp}, workspace);
+        attend(clock);
+    };
+}
+
+// K and V are there, turned.
+BoundCudaOp bind_attention_again(const CudaRank& c, const Op& op) {
+    const LayerOp l = layer_op(c, op);
+    const AttentionParts p = attention_parts(l);
+    const MakeQuery query(l, p);
+    const AttendAndProject attend = attend_and_project(l, p);
+    return [=](StreamClock& clock) {
+        query.make(clock.stream());
         clock.lap();
-        projection(stream);
-        // Once: by each shard to its own rows of the sums.
-        if (!projection_bias.empty()) add_bias(stream, projection_bias.data(), own);
-        clock.lap();
+        if (p.turns) {
+            query.turn(clock.stream());
+            clock.lap();
+        }
+        attend(clock);
     };
 }
 

@@ -52,11 +52,13 @@ private:
 };
 
 BoundCudaOp bind_norm_forward(const CudaRank&, const Op&, bool second);
+BoundCudaOp bind_norm_again(const CudaRank&, const Op&, bool second);
 BoundCudaOp bind_norms_again(const CudaRank&, const Op&);
 BoundCudaOp bind_norm_backward(const CudaRank&, const Op&, bool second);
 BoundCudaOp bind_residual(const CudaRank&, const Op&);
 
 BoundCudaOp bind_attention_forward(const CudaRank&, const Op&);
+BoundCudaOp bind_attention_again(const CudaRank&, const Op&);
 BoundCudaOp bind_query_again(const CudaRank&, const Op&);
 BoundCudaOp bind_attention_backward(const CudaRank&, const Op&);
 BoundCudaOp bind_attention_weight(const CudaRank&, const Op&);

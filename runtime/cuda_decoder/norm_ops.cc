@@ -16,7 +16,10 @@ struct SavedNorm {
 SavedNorm saved_norm(const LayerOp& l, bool second) {
     const CudaRank& c = l.rank;
     const std::int64_t rows = c.rows(l.op), hidden = c.model().hidden;
-    const AccessMode mode = l.op.tag.phase == Phase::kForward ? AccessMode::kWrite : AccessMode::kRead;
+    // Of a layer made again as a whole norm2 makes its input, as in forward.
+    const bool makes_input = l.op.tag.phase == Phase::kForward ||
+                             (l.op.tag.phase == Phase::kRecompute && l.op.tag.function == Function::kNorm2);
+    const AccessMode mode = makes_input ? AccessMode::kWrite : AccessMode::kRead;
     SavedNorm norm;
     norm.x = l.operands.matrix(l.operands.tensor(second ? Tensor::kMiddleResidual : Tensor::kBlockInput, mode), rows,
                                hidden);
@@ -61,6 +64,27 @@ BoundCudaOp bind_norm_forward(const CudaRank& c, const Op& op, bool second) {
                                   static_cast<std::size_t>(norm.x.rows * norm.x.columns) * sizeof(Bf16),
                                   cudaMemcpyDeviceToDevice, clock.stream()),
                   "copy rows");
+            norm_forward(clock.stream(), norm.x, weights, norm.y, norm.statistics);
+        }
+        clock.lap();
+    };
+}
+
+// One norm of a layer that kept its block input alone: norm1 of that, norm2 by forward's kernel.
+BoundCudaOp bind_norm_again(const CudaRank& c, const Op& op, bool second) {
+    const LayerOp l = layer_op(c, op);
+    const SavedNorm norm = saved_norm(l, second);
+    const NormWeights weights = norm_weights(l, second);
+    Bf16Matrix residual, sums;
+    if (second) {
+        residual = l.operands.matrix(l.operands.tensor(Tensor::kBlockInput), norm.x.rows, norm.x.columns);
+        sums = l.operands.matrix(l.operands.stream(1), norm.x.rows, norm.x.columns);
+    }
+    return [=](StreamClock& clock) {
+        if (second) {
+            clock.lap();
+            residual_norm_forward(clock.stream(), residual, sums, norm.x, weights, norm.y, norm.statistics);
+        } else {
             norm_forward(clock.stream(), norm.x, weights, norm.y, norm.statistics);
         }
         clock.lap();

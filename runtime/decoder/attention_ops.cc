@@ -55,19 +55,48 @@ void make_query(const AttentionParts& p, ConstMatrixView x, const LayerParameter
     if (!w.query_bias().empty()) add_bias(w.query_bias(), p.query);
 }
 
+// Behind the query, K and V: attention and its projection.
+struct AttendAndProject {
+    AttentionParts parts;
+    AttentionResult<float> results;
+    LayerParameters weights;
+    std::span<float> workspace;
+    MatrixView target;  // partial sums of all tokens
+    std::int64_t first = 0, rows = 0;
+
+    void operator()(KernelClock& clock) const {
+        attention_forward(parts.shape, parts.operands(), results, workspace);
+        clock.lap();
+        gemm(kNo, results.out, kYes, weights.projection(), target);
+        // Once: by each shard to its own rows of the sums.
+        const std::span<const float> bias = weights.projection_bias();
+        if (!bias.empty()) add_bias(bias, target.row_range(first, rows));
+        clock.lap();
+    }
+};
+
+AttendAndProject attend_and_project(const LayerOp& l, const AttentionParts& p) {
+    const RankContext& c = l.context;
+    const Operands& o = l.operands;
+    const std::int64_t tokens = c.tokens(l.op);
+    const MatrixView out = o.matrix(o.tensor(Tensor::kAttentionOutput), tokens, c.query_width());
+    return {p,
+            {out, o.tensor(Tensor::kLogSumExp)},
+            l.weights,
+            o.workspace(attention_forward_workspace(p.shape).value / 4),
+            o.matrix(o.target(), tokens, c.model().hidden),
+            c.first_row(l.op),
+            c.rows(l.op)};
+}
+
 }  // namespace
 
 BoundOp bind_attention_forward(const RankContext& c, const Op& op) {
     const LayerOp l = layer_op(c, op);
-    const Operands& o = l.operands;
-    const AttentionParts p = attention_parts(c, op, o);
+    const AttentionParts p = attention_parts(c, op, l.operands);
     const LayerParameters w = l.weights;
     const ConstMatrixView x = normed_input(l, Tensor::kNorm1Output);
-    const std::int64_t tokens = c.tokens(op), rows = c.rows(op), first = c.first_row(op);
-    const MatrixView out = o.matrix(o.tensor(Tensor::kAttentionOutput), tokens, c.query_width());
-    const std::span<float> log_sum_exp = o.tensor(Tensor::kLogSumExp);
-    const std::span<float> workspace = o.workspace(attention_forward_workspace(p.shape).value / 4);
-    const MatrixView target = o.matrix(o.target(), tokens, c.model().hidden);
+    const AttendAndProject attend = attend_and_project(l, p);
     return [=](KernelClock& clock) {
         const MatrixView kv = p.own_rows(p.seen);
         make_query(p, x, w);
@@ -79,12 +108,25 @@ BoundOp bind_attention_forward(const RankContext& c, const Op& op) {
             rotate(p.rotary, p.table, RotationSense::kForward, kv.column_range(0, p.kv_width));
             clock.lap();
         }
-        attention_forward(p.shape, p.operands(), {out, log_sum_exp}, workspace);
+        attend(clock);
+    };
+}
+
+// K and V are there, turned.
+BoundOp bind_attention_again(const RankContext& c, const Op& op) {
+    const LayerOp l = layer_op(c, op);
+    const AttentionParts p = attention_parts(c, op, l.operands);
+    const LayerParameters w = l.weights;
+    const ConstMatrixView x = normed_input(l, Tensor::kNorm1Output);
+    const AttendAndProject attend = attend_and_project(l, p);
+    return [=](KernelClock& clock) {
+        make_query(p, x, w);
         clock.lap();
-        gemm(kNo, out, kYes, w.projection(), target);
-        // Once: by each shard to its own rows of the sums.
-        if (!w.projection_bias().empty()) add_bias(w.projection_bias(), target.row_range(first, rows));
-        clock.lap();
+        if (p.turns()) {
+            rotate(p.rotary, p.table, RotationSense::kForward, p.query);
+            clock.lap();
+        }
+        attend(clock);
     };
 }
 

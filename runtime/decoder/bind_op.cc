@@ -13,12 +13,16 @@ BoundOp bind_compute(const RankContext& c, const Op& op) {
         case Function::kNorm1:
         case Function::kNorm2: {
             const bool second = op.tag.function == Function::kNorm2;
-            return backward ? bind_norm_backward(c, op, second) : bind_norm_forward(c, op, second);
+            return again      ? bind_norm_again(c, op, second)
+                   : backward ? bind_norm_backward(c, op, second)
+                              : bind_norm_forward(c, op, second);
         }
         case Function::kAttention:
             if (c.exchanges_heads())
                 return backward ? bind_attention_of_heads_backward(c, op) : bind_attention_of_heads_forward(c, op);
-            return backward ? bind_attention_backward(c, op) : bind_attention_forward(c, op);
+            return again      ? bind_attention_again(c, op)
+                   : backward ? bind_attention_backward(c, op)
+                              : bind_attention_forward(c, op);
         case Function::kMlp:
             return again ? bind_mlp_again(c, op) : backward ? bind_mlp_backward(c, op) : bind_mlp_forward(c, op);
         case Function::kActivation:

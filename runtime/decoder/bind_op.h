@@ -36,11 +36,13 @@ ConstMatrixView output_gradient(const LayerOp& layer);
 void begin(const Operands::Accumulator&);
 
 BoundOp bind_norm_forward(const RankContext&, const Op&, bool second);
+BoundOp bind_norm_again(const RankContext&, const Op&, bool second);
 BoundOp bind_norms_again(const RankContext&, const Op&);
 BoundOp bind_norm_backward(const RankContext&, const Op&, bool second);
 BoundOp bind_residual(const RankContext&, const Op&);
 
 BoundOp bind_attention_forward(const RankContext&, const Op&);
+BoundOp bind_attention_again(const RankContext&, const Op&);
 BoundOp bind_query_again(const RankContext&, const Op&);
 BoundOp bind_attention_backward(const RankContext&, const Op&);
 BoundOp bind_attention_weight(const RankContext&, const Op&);

@@ -17,11 +17,13 @@ struct SavedNorm {
 SavedNorm saved_norm(const LayerOp& l, bool second) {
     const RankContext& c = l.context;
     const std::int64_t rows = c.rows(l.op), hidden = c.model().hidden;
+    // Of a layer made again as a whole norm2 makes its input, as in forward.
+    const bool makes_input = l.op.tag.phase == Phase::kForward ||
+                             (l.op.tag.phase == Phase::kRecompute && l.op.tag.function == Function::kNorm2);
     SavedNorm norm;
-    norm.x =
-        l.operands.matrix(l.operands.tensor(second ? Tensor::kMiddleResidual : Tensor::kBlockInput,
-                                            l.op.tag.phase == Phase::kForward ? AccessMode::kWrite : AccessMode::kRead),
-                          rows, hidden);
+    norm.x = l.operands.matrix(l.operands.tensor(second ? Tensor::kMiddleResidual : Tensor::kBlockInput,
+                                                 makes_input ? AccessMode::kWrite : AccessMode::kRead),
+                               rows, hidden);
     norm.statistics = l.operands.tensor(second ? Tensor::kNorm2Statistics : Tensor::kNorm1Statistics);
     if (static_cast<std::int64_t>(norm.statistics.size()) != rows * statistics_per_row(c.model()))
         l.operands.refuse("the norm's statistics have another size");
@@ -77,6 +79,27 @@ BoundOp bind_norm_forward(const RankContext& c, const Op& op, bool second) {
             clock.lap();
         } else {
             copy_rows(arriving, norm.x);
+        }
+        norm_forward(model, norm.x, weights, norm.y, norm.statistics);
+        clock.lap();
+    };
+}
+
+// One norm of a layer that kept its block input alone: norm1 of that, norm2 behind the add of attention's sums.
+BoundOp bind_norm_again(const RankContext& c, const Op& op, bool second) {
+    const LayerOp l = layer_op(c, op);
+    const SavedNorm norm = saved_norm(l, second);
+    const NormWeights weights = norm_weights(l.weights, second);
+    const Architecture& model = c.model();
+    ConstMatrixView residual, sums;
+    if (second) {
+        residual = l.operands.matrix(l.operands.tensor(Tensor::kBlockInput), norm.x.rows, norm.x.columns);
+        sums = l.operands.matrix(l.operands.stream(1), norm.x.rows, norm.x.columns);
+    }
+    return [=, &model](KernelClock& clock) {
+        if (second) {
+            residual_add(residual, sums, norm.x);
+            clock.lap();
         }
         norm_forward(model, norm.x, weights, norm.y, norm.statistics);
         clock.lap();

@@ -1,7 +1,7 @@
 // A step of the runtime against the uncut reference in double, and the cuts, placements and orders against each other.
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <algorithm>
 
 #include "base/error.h"
 #include "runtime/decoder/cpu_engine.h"
@@ -200,17 +200,59 @@ TEST(Training, LeanInventoryGivesTheSameBitsOverTenSteps) {
         }
 }
 
-// The GPU's memory taken away until K and V of some layers have to leave.
-Scenario with_kv_on_the_host(Scenario s) {
-    s.policy.placement = OffloadAll{}, s.policy.kv = KvPlacement::kOffload;
+// Whole layers made again from their block inputs, attention included: forward's bits.
+TEST(Training, RecomputedLayersGiveTheSameBitsOverTenSteps) {
+    for (const Style style : {Style::kLlama, Style::kGpt2, Style::kNeox})
+        for (const Degrees d :
+             {Degrees{1, 1}, Degrees{2, 1}, Degrees{1, 2}, Degrees{2, 1, kUlysses}, Degrees{2, 2, kUlysses}}) {
+            Scenario s = training_scenario(tiny_architecture(style), 48, 3, d.sp, d.pp);
+            s.policy.sp_kind = d.kind;
+            const std::vector<WholeParameter> kept = trained(s, 10);
+            s.policy.placement = RecomputeAll{}, s.policy.recompute = RecomputeScope::kLayer;
+            for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor})
+                for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean}) {
+                    if (order == TraversalOrder::kLayerMajor && d.pp > 1) continue;
+                    SCOPED_TRACE(testing::Message()
+                                 << "style " << static_cast<int>(style) << " sp " << d.sp << " pp " << d.pp << " order "
+                                 << static_cast<int>(order) << " inventory " << static_cast<int>(inventory));
+                    s.policy.order = order, s.policy.inventory = inventory;
+                    expect_same_bits(kept, trained(s, 10));
+                }
+            if (d.sp == 1 || d.ulysses()) continue;
+            s.policy.saved_inputs = SavedInputs::kGathered;
+            expect_same_bits(kept, trained(s, 10));
+        }
+}
+
+// The GPU's memory taken away until the plan is as wanted.
+Scenario with_less_memory(Scenario s, bool (*wanted)(const StagePlan&)) {
     s.cluster.gpu.reserved = 0_B;
     for (Bytes memory = 8_MiB; memory > 64_KiB; memory = Bytes{memory.value * 31 / 32}) {
         s.cluster.gpu.memory = memory;
         const Lowered lowered = lower(s);
         if (!lowered.feasible()) break;
-        if (lowered.plan.stages.front().kv_offloaded > 0) return s;
+        if (wanted(lowered.plan.stages.front())) return s;
     }
-    throw std::runtime_error("no memory is so small that K and V must leave");
+    throw std::runtime_error("no memory is so small that the plan is as wanted");
+}
+
+bool recomputes_some(const StagePlan& plan) {
+    const auto [least, most] = std::minmax_element(plan.recomputed.begin(), plan.recomputed.end());
+    return least != most && *least < *most;
+}
+bool moves_kv(const StagePlan& plan) { return plan.kv_offloaded > 0; }
+
+TEST(Training, KeptAndRecomputedLayersBesideEachOtherChangeNoBit) {
+    for (const Degrees d : {Degrees{1, 1}, Degrees{2, 1}, Degrees{2, 1, kUlysses}})
+        for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor})
+            for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean}) {
+                Scenario s = training_scenario(tiny_architecture(Style::kLlama), 192, 3, d.sp, d.pp);
+                s.policy.sp_kind = d.kind, s.policy.order = order, s.policy.inventory = inventory;
+                s.calibration.gemm_workspace = 64_KiB;
+                const std::vector<WholeParameter> kept = trained(s, 3);
+                s.policy.placement = ThreeWay{}, s.policy.recompute = RecomputeScope::kLayer;
+                expect_same_bits(kept, trained(with_less_memory(s, recomputes_some), 3));
+            }
 }
 
 TEST(Training, KeysAndValuesOnTheHostChangeNoBit) {
@@ -222,7 +264,10 @@ TEST(Training, KeysAndValuesOnTheHostChangeNoBit) {
             s.policy.sp_kind = d.kind, s.policy.order = order;
             s.calibration.gemm_workspace = 64_KiB;
             const std::vector<WholeParameter> kept = trained(s, 3);
-            expect_same_bits(kept, trained(with_kv_on_the_host(s), 3));
+            s.policy.placement = OffloadAll{}, s.policy.kv = KvPlacement::kOffload;
+            expect_same_bits(kept, trained(with_less_memory(s, moves_kv), 3));
+            s.policy.placement = RecomputeAll{}, s.policy.recompute = RecomputeScope::kLayer;
+            expect_same_bits(kept, trained(with_less_memory(s, moves_kv), 3));
         }
 }
 
