@@ -202,7 +202,8 @@ std::string recompute_note(const PlacementContext& context, std::size_t stage, c
     }
     const std::int64_t all = plan.layers * context.scenario.policy.n;
     std::string note =
-        fmt::format("{} of {} layer activations are recomputed, for about {}", layers, all, format(time));
+        fmt::format("{} of {} layer activations are recomputed{}, for about {}", layers, all,
+                    context.scenario.recomputes_layers() ? ", attention included" : "", format(time));
     if (std::holds_alternative<ThreeWay>(context.scenario.policy.placement) && plan.added > plan.least_added)
         note +=
             fmt::format("; no placement adds less than {}, this one {}", format(plan.least_added), format(plan.added));

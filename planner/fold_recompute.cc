@@ -27,8 +27,8 @@ Value StageEmitter::gather_again(Function norm, std::vector<OpId> after, const S
     return gather_normed(norm, std::move(after), saved, t.comm, 1, bytes);
 }
 
-// A whole layer's second norm stands behind attention; all layers at once count their kernels here. Where the MLP is not
-// made again, its activation is, before a gather, which reads the same buffer.
+// A whole layer's second norm stands behind attention; all layers at once count their kernels here. Where the MLP is
+// not made again, its activation is, before a gather, which reads the same buffer.
 OpId StageEmitter::remake_norms(std::size_t i, const Row& row, const Saved& saved) {
     const LayerRecompute again = layer_recompute(scenario_, subsequences_[i]);
     const bool by_layer = row.layer >= 0, first_alone = by_layer && saved.whole_layers;
@@ -45,9 +45,9 @@ OpId StageEmitter::remake_norm2(std::size_t i, const Row& row, const Saved& save
     const LayerRecompute again = layer_recompute(scenario_, subsequences_[i]);
     KernelChain chain = repeated({&again.residual}, saved.recomputed);
     if (row.layer >= 0) chain.push_back(again.norms.back());
-    return recompute(row.layer >= 0 ? Function::kNorm2 : Function::kNone, std::move(chain), std::move(sums),
-                     join({read(weights_), read(saved.unit), read(t.stream, 1, 1)},
-                          saved.temporaries(AccessMode::kWrite)));
+    return recompute(
+        row.layer >= 0 ? Function::kNorm2 : Function::kNone, std::move(chain), std::move(sums),
+        join({read(weights_), read(saved.unit), read(t.stream, 1, 1)}, saved.temporaries(AccessMode::kWrite)));
 }
 
 Value StageEmitter::remake_layer(std::size_t i, const Row& row, const Saved& saved, const Scratch& t,
@@ -93,12 +93,12 @@ Value StageEmitter::remake_stage(std::size_t i, const Row& row, const Saved& sav
     const Value x = all_gather(Function::kNone, {{made}, {read(saved.norms())}}, t.comm, 1, bytes,
                                2 * row.layers + (scenario_.saves_gathered() ? 0 : whole));
     if (saved.recomputed == 0) return x;
-    std::vector<Access> accesses = join(join({read(weights_)}, saved.temporaries(AccessMode::kWrite)),
-                                        join({write(t.workspace)}, x.reads));
+    std::vector<Access> accesses =
+        join(join({read(weights_)}, saved.temporaries(AccessMode::kWrite)), join({write(t.workspace)}, x.reads));
     const Access sums = write(t.stream, 1, 1);
     if (whole > 0)
-        accesses = join(std::move(accesses),
-                        {read(saved.unit), read(row.kv, 0, static_cast<std::uint32_t>(i)), partial_sums(t.comm, 2, sums)});
+        accesses = join(std::move(accesses), {read(saved.unit), read(row.kv, 0, static_cast<std::uint32_t>(i)),
+                                              partial_sums(t.comm, 2, sums)});
     const OpId op = recompute(
         Function::kNone,
         repeated({&again.mlp, &again.query, &again.attention, &again.projection, &again.residual}, saved.recomputed),

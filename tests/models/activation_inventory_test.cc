@@ -138,6 +138,22 @@ TEST(ActivationInventory, LeanByHand) {
     EXPECT_EQ(transient_bytes(s, sub).value, 50 * (2 * 128 + 192 + 2 * 4));
 }
 
+TEST(ActivationInventory, RecomputedLayersKeepTheirBlockInputByHand) {
+    const Subsequence sub{Tokens{1000}, Tokens{50}};
+    for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean}) {
+        Scenario s = gpt();
+        s.policy.inventory = inventory;
+        const Bytes unit = unit_bytes(s, sub), transient = transient_bytes(s, sub);
+        s.policy.recompute = RecomputeScope::kLayer;
+        EXPECT_EQ(unit_bytes(s, sub), unit) << "of a layer that keeps its unit";
+        EXPECT_EQ(transient_bytes(s, sub), transient);
+        EXPECT_EQ((unit_bytes(s, sub) - cheap_bytes(s, sub)).value, 50 * 128) << "block input";
+        const std::vector<SavedTensor> rest = saved_tensors(s, sub, UnitPart::kRest);
+        ASSERT_EQ(rest.size(), 1U);
+        EXPECT_EQ(rest.front().tensor, Tensor::kBlockInput);
+    }
+}
+
 TEST(ActivationInventory, UnitsOfSubsequencesSumToTheWholeSequence) {
     Bytes sum{};
     std::int64_t begin = 0;

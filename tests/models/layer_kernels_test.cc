@@ -139,6 +139,23 @@ TEST(LayerKernels, SwigluAndGroupedQueriesWithUlysses) {
               (Lines{"gemm 3 32 16", "rope 384"}));
 }
 
+// Queries alone: K and V are there.
+TEST(LayerKernels, RecomputedLayers) {
+    const Subsequence sub{Tokens{6}, Tokens{4}};
+    const LayerRecompute cheap = layer_recompute(llama(), sub);
+    EXPECT_TRUE(cheap.attention.empty() && cheap.projection.empty() && cheap.residual.empty());
+    Scenario s = llama();
+    s.policy.recompute = RecomputeScope::kLayer;
+    const LayerRecompute whole = layer_recompute(s, sub);
+    EXPECT_EQ(text(whole.query), (Lines{"gemm 4 16 16", "rope 256"}));
+    EXPECT_EQ(text(whole.attention), (Lines{"attention forward 4q 10k 4h 1kv 4d", "gemm 4 16 16"}));
+    EXPECT_EQ(text(whole.residual), (Lines{"residual 192"}));  // 2 tokens x 16 x 2 B, three times
+    EXPECT_EQ(text(whole.mlp), text(cheap.mlp));
+    const LayerRecompute exchanged = layer_recompute(exchanging(s), sub);
+    EXPECT_EQ(text(exchanged.attention), (Lines{"attention forward 4q 10k 4h 1kv 4d"}));
+    EXPECT_EQ(text(exchanged.projection), (Lines{"gemm 2 16 32"}));
+}
+
 TEST(LayerKernels, SwigluAndGroupedQueriesBackward) {
     const LayerBackward b = layer_backward(llama(), {Tokens{0}, Tokens{6}});
     // activation: gate, up and the gradient in, two gradients out

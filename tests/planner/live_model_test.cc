@@ -44,11 +44,12 @@ TEST(LiveModel, PredictsTheLoweredSchedulesLivePeak) {
 TEST(LiveModel, PredictsTheLivePeakOfRecomputedSteps) {
     int exact = 0, all = 0;
     std::mt19937 random(4);
-    for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
-        for (const std::int64_t sp : {1, 2}) {
+    for (const RecomputeScope scope : {RecomputeScope::kAllButAttention, RecomputeScope::kLayer})
+        for (const auto& [granularity, sp] : {std::pair(Granularity::kStage, 1), std::pair(Granularity::kStage, 2),
+                                              std::pair(Granularity::kLayer, 1), std::pair(Granularity::kLayer, 2)}) {
             Scenario s = small_scenario(sp, 2, 5);
             s.policy.granularity = granularity;
-            s.policy.placement = ThreeWay{};
+            s.policy.placement = ThreeWay{}, s.policy.recompute = scope;
             UndecidedStep undecided(s);
             auto& [subs, plans, step, context] = undecided;
             for (int round = 0; round < 20; ++round) {
@@ -65,8 +66,10 @@ TEST(LiveModel, PredictsTheLivePeakOfRecomputedSteps) {
                 const OffloadedStep offloaded = offload_units(fold_step(s, subs, plans), moved_by_unit(context, plans));
                 const std::vector<LivePeak> peaks = live_peaks(offloaded.step.schedule, Space::kDevice);
                 // Where it is recomputed, a subsequence waits for its gradient with its workspace in use; elsewhere the
-                // model counts the received gradient, at most one message, a little longer than it lives.
-                const Bytes message = boundary_bytes(s, subs.front());
+                // model counts the received gradient, at most one message, a little longer than it lives. All layers of
+                // a stage at once: the stream, two messages, too, where whole layers put their sums into it.
+                const bool stream = scope == RecomputeScope::kLayer && granularity == Granularity::kStage;
+                const Bytes message = boundary_bytes(s, subs.front()) * (stream ? 3 : 1);
                 for (std::size_t stage = 0; stage < plans.size(); ++stage) {
                     const Bytes peak = context.models[stage].peak(plans[stage].offloaded, plans[stage].recomputed);
                     EXPECT_GE(peak, peaks[stage].bytes) << "sp " << sp << " round " << round;

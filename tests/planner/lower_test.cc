@@ -95,6 +95,31 @@ TEST(Lower, LeanInventoryIsValid) {
                         }
 }
 
+// Whole layers made again: the same combinations, K and V on the host among them.
+TEST(Lower, RecomputedLayersAreValid) {
+    for (const ShardKind kind : kShardKinds)
+        for (const std::int64_t sp : {1, 2})
+            for (const std::int64_t pp : {1, 2})
+                for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
+                    for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor})
+                        for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean})
+                            for (const PlacementPolicy& placement :
+                                 {PlacementPolicy{RecomputeAll{}}, PlacementPolicy{ThreeWay{}}}) {
+                                if (order == TraversalOrder::kLayerMajor &&
+                                    (pp > 1 || granularity == Granularity::kStage))
+                                    continue;
+                                Scenario s = small_scenario(sp, pp, 3);
+                                s.policy.recompute = RecomputeScope::kLayer;
+                                s.policy.sp_kind = kind.kind, s.policy.saved_inputs = kind.inputs;
+                                s.policy.granularity = granularity, s.policy.order = order;
+                                s.policy.inventory = inventory, s.policy.placement = placement;
+                                const Lowered lowered = lower(s);
+                                ASSERT_TRUE(lowered.feasible()) << lowered.reasons.front();
+                                ASSERT_EQ(first_problem(lowered.schedule), "")
+                                    << sp << " " << pp << " " << placement.index();
+                            }
+}
+
 std::map<std::string, int> made_again(const Schedule& schedule) {
     std::map<std::string, int> ops;
     for (const Op& op : schedule.ops)
@@ -124,6 +149,61 @@ TEST(Lower, LeanInventoryMakesItsTensorsAgain) {
     s.policy.placement = RecomputeAll{};
     EXPECT_EQ(made_again(lower(s).schedule),
               (std::map<std::string, int>{{"norms", units}, {"mlp", units}, {"query", units}}));
+}
+
+Flops attention_flops(const Schedule& schedule, Phase phase) {
+    Flops sum{};
+    for (const Op& op : schedule.ops) {
+        const auto* work = std::get_if<Compute>(&op.work);
+        if (work == nullptr || op.tag.phase != phase) continue;
+        for (const Kernel& kernel : work->kernels)
+            if (const auto* attention = std::get_if<Attention>(&kernel.shape))
+                sum += flops(*attention) * static_cast<double>(kernel.count);
+    }
+    return sum;
+}
+
+Bytes activations_of_forward(const Schedule& schedule) {
+    Bytes sum{};
+    std::set<std::uint32_t> counted;
+    for (const Op& op : schedule.ops)
+        for (const Access& access : op.accesses) {
+            const Buffer& buffer = schedule.buffers[index(access.buffer)];
+            const bool saved = !buffer.tensors.empty() && buffer.tensors.front().tensor == Tensor::kBlockInput;
+            if (saved && counted.insert(static_cast<std::uint32_t>(index(buffer.id))).second) sum += buffer.bytes;
+        }
+    return sum;
+}
+
+// What a recomputed layer keeps is its block input; backward runs forward's attention once more, and K and V are not
+// made again.
+TEST(Lower, RecomputedLayersKeepTheirBlockInputsAlone) {
+    for (const Granularity granularity : {Granularity::kStage, Granularity::kLayer})
+        for (const SequenceParallelKind kind : {SequenceParallelKind::kMegatron, SequenceParallelKind::kUlysses}) {
+            Scenario s = small_scenario(2, 1, 4);
+            s.policy.granularity = granularity, s.policy.sp_kind = kind;
+            s.policy.placement = RecomputeAll{}, s.policy.recompute = RecomputeScope::kLayer;
+            const Lowered lowered = lower(s);
+            EXPECT_EQ(attention_flops(lowered.schedule, Phase::kRecompute),
+                      attention_flops(lowered.schedule, Phase::kForward));
+            for (const Op& op : lowered.schedule.ops)
+                for (const Access& access : op.accesses)
+                    EXPECT_TRUE(op.tag.phase != Phase::kRecompute || access.mode == AccessMode::kRead ||
+                                lowered.schedule.buffers[index(access.buffer)].kind != BufferKind::kKv)
+                        << index(op.id);
+        }
+    Scenario s = small_scenario(1, 1, 4);
+    s.policy.granularity = Granularity::kLayer;
+    s.policy.placement = RecomputeAll{}, s.policy.recompute = RecomputeScope::kLayer;
+    const int units = static_cast<int>(s.model.layers) * 4;
+    for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean}) {
+        s.policy.inventory = inventory;
+        const Lowered lowered = lower(s);
+        EXPECT_EQ(made_again(lowered.schedule),
+                  (std::map<std::string, int>{{"norm1", units}, {"attention", units}, {"norm2", units}, {"mlp", units}}));
+        EXPECT_EQ(activations_of_forward(lowered.schedule),
+                  size_of(s.precision.weights) * (s.model.layers * s.sequence.value * s.model.hidden));
+    }
 }
 
 // Layer-major: valid, the same work, and K and V do not wait for other layers: dK and dV of one layer live at a time.

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "scenarios/policy_names.h"
 #include "scenarios/scenario.h"
 
 namespace sluice {
@@ -274,6 +275,16 @@ TEST(ReadScenario, PlacementForms) {
     EXPECT_TRUE(std::holds_alternative<OffloadAll>(tiny_with("  placement: full\n").policy.placement));
     EXPECT_EQ(std::get<OffloadRatio>(tiny_with("  placement: {ratio: 1}\n").policy.placement).alpha, 1.0);
     EXPECT_EQ(std::get<OffloadRatio>(tiny_with("  placement: {ratio: 0}\n").policy.placement).alpha, 0.0);
+}
+
+TEST(ReadScenario, RecomputeForms) {
+    EXPECT_EQ(tiny_with("  placement: three-way\n").policy.recompute, RecomputeScope::kAllButAttention);
+    for (const char* placement : {"recompute", "three-way", "auto"})
+        for (const RecomputeScope scope : {RecomputeScope::kAllButAttention, RecomputeScope::kLayer})
+            EXPECT_EQ(tiny_with(std::string("  placement: ") + placement + "\n  recompute: " + std::string(name(scope)) +
+                                "\n")
+                          .policy.recompute,
+                      scope);
 }
 
 TEST(ReadScenario, NameComesFromTheFile) {

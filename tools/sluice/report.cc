@@ -27,6 +27,7 @@ Json plan_object(const Scenario& s, const Plan& plan) {
         for (std::size_t i = 0; i < stage.offloaded.size(); ++i) row.push_back(stage.alpha(i));
         json["alpha"].push_back(std::move(row));
     }
+    json["recompute"] = name(s.policy.recompute);
     json["recomputed_layers"] = Json::array();
     for (const StagePlan& stage : plan.stages)
         json["recomputed_layers"].push_back(stage.recomputes() ? stage.recomputed
@@ -133,13 +134,15 @@ std::string alpha_range(const Plan& plan) {
     return fmt::format(", alpha {:.3f} to {:.3f}", low, high);
 }
 
-std::string recomputed_text(const Plan& plan) {
+std::string recomputed_text(const Scenario& s, const Plan& plan) {
     std::int64_t again = 0, all = 0;
     for (const StagePlan& stage : plan.stages) {
         all += stage.layers * static_cast<std::int64_t>(plan.subsequences.size());
         for (const std::int64_t layers : stage.recomputed) again += layers;
     }
-    return again == 0 ? "" : fmt::format("  recomputed       {} of {} layer activations\n", again, all);
+    if (again == 0) return "";
+    return fmt::format("  recomputed       {} of {} layer activations{}\n", again, all,
+                       s.recomputes_layers() ? ", all but their block inputs" : "");
 }
 
 std::string replicas_text(const Scenario& s) {
@@ -244,7 +247,7 @@ std::string prediction_text(const Prediction& p) {
     text += lanes_text(p.summary) + memory_text(p.summary) + pinned_text(p.pinned, p.scenario.cluster) +
             other_job_text(p.scenario.other_job);
     text += fmt::format("  offloaded        {} in all{}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
-    text += recomputed_text(p.lowered.plan);
+    text += recomputed_text(p.scenario, p.lowered.plan);
     text += fmt::format(
         "  schedule         {} ops, {} activities; lowered in {:.2f} s, verified in {:.2f} s, replayed in {:.2f} s\n",
         p.summary.ops, p.simulation->activities, p.wall.lower, p.wall.verify, p.wall.replay);

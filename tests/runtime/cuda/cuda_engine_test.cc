@@ -107,6 +107,25 @@ TEST_F(CudaTraining, PlacementsAndOrdersGiveTheSameBitsOverTenSteps) {
     }
 }
 
+// Whole layers made again from their block inputs, attention included: forward's bits, and so the gradients'.
+TEST_F(CudaTraining, RecomputedLayersGiveTheSameBitsOverTenSteps) {
+    for (const Style style : {Style::kLlama, Style::kGpt2, Style::kNeox}) {
+        Scenario s = scenario_of(style, 768, 3);
+        std::vector<WholeParameter> kept, other;
+        const std::vector<double> losses = losses_of(s, 10, cuda_engine(deterministic()), &kept);
+        s.policy.placement = RecomputeAll{}, s.policy.recompute = RecomputeScope::kLayer;
+        for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor})
+            for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean}) {
+                SCOPED_TRACE(testing::Message() << "style " << static_cast<int>(style) << ", order "
+                                                << static_cast<int>(order) << ", inventory "
+                                                << static_cast<int>(inventory));
+                s.policy.order = order, s.policy.inventory = inventory;
+                EXPECT_EQ(losses, losses_of(s, 10, cuda_engine(deterministic()), &other));
+                expect_same_bits(kept, other);
+            }
+    }
+}
+
 TEST_F(CudaTraining, PoisonAndDelayedCopiesChangeNoBit) {
     Scenario s = scenario_of(Style::kLlama, 1024, 4);
     s.policy.placement = OffloadAll{};
