@@ -132,12 +132,20 @@ Change offload(std::string_view what, const Scenario& s) {
                     with_placement(s, AdaptiveOffload{}));
 }
 
+// First what recomputes less.
 Change more_recompute(std::string_view what, const Scenario& s) {
-    if (std::holds_alternative<ThreeWay>(s.policy.placement))
-        return no_help(what, "the placement recomputes all it can");
+    const bool three_way = std::holds_alternative<ThreeWay>(s.policy.placement);
+    if (three_way && s.recomputes_layers()) return no_help(what, "the placement recomputes all it can");
     if (s.policy.inventory == Inventory::kPaper)
         return no_help(what, "inventory paper does not say what can be made again");
-    return one_step(what, "placement three-way", "placement three-way does not fit", with_placement(s, ThreeWay{}));
+    Scenario changed = with_placement(s, ThreeWay{});
+    if (!three_way) {
+        Change change = one_step(what, "placement three-way", "placement three-way does not fit", changed);
+        if (change.fit || s.recomputes_layers()) return change;
+    }
+    changed.policy.recompute = RecomputeScope::kLayer;
+    const std::string how = three_way ? "recompute layer" : "placement three-way, recompute layer";
+    return one_step(what, how, how + " does not fit", changed);
 }
 
 Change kv_to_host(std::string_view what, const Scenario& s) {

@@ -43,6 +43,22 @@ Scenario long_subsequences() {
     return s;
 }
 
+// Layers recomputed as a whole: offered where three-way as it is does not fit, and not twice.
+TEST(SmallestChange, RecomputesLayersWhereLessDoesNotDo) {
+    Scenario s = short_host();
+    s.policy.placement = ThreeWay{};
+    for (Bytes memory = 90_MiB; something_fits(s); memory -= 1_MiB) s.cluster.gpu.memory = memory;
+    EXPECT_EQ(find(smallest_changes(s), "more recompute").how, "recompute layer");
+    s.policy.placement = AdaptiveOffload{};
+    const std::vector<Change> changes = smallest_changes(s);
+    const Change& change = find(changes, "more recompute");
+    EXPECT_EQ(change.how, "placement three-way, recompute layer");
+    ASSERT_TRUE(change.fit);
+    EXPECT_TRUE(change.fit->candidate.scenario.recomputes_layers());
+    s.policy.placement = ThreeWay{}, s.policy.recompute = RecomputeScope::kLayer;
+    EXPECT_TRUE(something_fits(s));
+}
+
 TEST(SmallestChange, EachFitsAndOneStepLessDoesNot) {
     for (const Scenario& s : {too_long(), short_host(), long_subsequences()}) {
         ASSERT_FALSE(something_fits(s));
