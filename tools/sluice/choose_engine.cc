@@ -11,6 +11,7 @@
 #include "runtime/cuda/gpu_parts.h"
 #include "runtime/cuda/in_process_transport.h"
 #include "runtime/cuda/local_gpus.h"
+#include "runtime/cuda/stand_in_transport.h"
 #include "runtime/cuda_decoder/cuda_engine.h"
 #endif
 #ifdef SLUICE_HAS_NCCL
@@ -48,8 +49,9 @@ cuda::TransportMaker transport_between_gpus(RunJob&) {
 std::string nccl_version() { return ""; }
 #endif
 
-EngineMaker cuda_engine_of(const DeviceOptions& options) {
+EngineMaker cuda_engine_of(const DeviceOptions& options, const Scenario& scenario) {
     cuda::CudaOptions of_gpu;
+    if (options.stand_ins) of_gpu.transport = cuda::stand_in_transport(*options.stand_ins, scenario.sequence);
     of_gpu.deterministic = options.deterministic;
     of_gpu.pinning = tell_pinning;
     of_gpu.copy_out_limit = options.cpu.copy_out_limit, of_gpu.copy_in_limit = options.cpu.copy_in_limit;
@@ -82,7 +84,7 @@ DeviceDescription describe_cuda(const DeviceOptions& options) {
 #else
 constexpr bool kHasCuda = false;
 
-EngineMaker cuda_engine_of(const DeviceOptions&) { throw InternalError("this build has no CUDA backend"); }
+EngineMaker cuda_engine_of(const DeviceOptions&, const Scenario&) { throw InternalError("this build has no CUDA backend"); }
 DeviceDescription describe_cuda(const DeviceOptions&) { throw InternalError("this build has no CUDA backend"); }
 #endif
 
@@ -118,8 +120,9 @@ void expect_place_for(const DeviceOptions& options, std::uint32_t processes, std
             processes, options.gpus, ranks));
 }
 
-EngineMaker choose_engine(const DeviceOptions& options) {
-    return options.device == Device::kCuda ? cuda_engine_of(options) : cpu_engine(options.cpu);
+EngineMaker choose_engine(const DeviceOptions& options, const Scenario& scenario) {
+    return options.device == Device::kCuda ? cuda_engine_of(options, scenario)
+                                           : cpu_engine(options.cpu, options.stand_ins);
 }
 
 DeviceDescription describe_device(const DeviceOptions& options) {

@@ -30,6 +30,7 @@ constexpr std::array kVerbs{
     Verb{"explain", explain_verb, "say what bounds the step, and what more of each resource would buy"},
     Verb{"run", run_verb, "train a scenario for real on this machine"},
     Verb{"lower", lower_verb, "write the schedule of a scenario"},
+    Verb{"slice", slice_verb, "write one rank's part of a schedule, to be run alone"},
     Verb{"check", check_verb, "verify a schedule"},
     Verb{"show", show_verb, "print a schedule (as text, or a grid) or the summary of a trace"},
     Verb{"export", export_verb, "turn a trace into Chrome/Perfetto JSON"},

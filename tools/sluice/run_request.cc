@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/error.h"
 #include "tools/sluice/output.h"
@@ -40,6 +41,20 @@ struct Words {
     bool shuffle = false, deterministic = false;
 };
 
+// A rank alone computes nothing that is worth to be kept, and has no plan to be solved again.
+void refuse_beside_a_slice(const Words& words, const RunRequest& request) {
+    const bool alone = !request.rank_slice.empty();
+    for (const auto& [flag, given] :
+         {std::pair("--checkpoint", !words.checkpoints.empty()), std::pair("--adapt", !words.adapt.empty()),
+          std::pair("--predicted", !request.slice.empty() && !request.predicted.empty())})
+        if (alone && given)
+            throw InputError(fmt::format("sluice run: {}: is not for --rank-slice{}, expected one of them", flag,
+                                         request.slice.empty() ? "" : " with --slice"));
+    for (const auto& [flag, given] : {std::pair("--slice", &request.slice), std::pair("--delays", &request.delays)})
+        if (!alone && !given->empty())
+            throw InputError(fmt::format("sluice run: {}: needs --rank-slice R, the rank that it is of", flag));
+}
+
 void refuse(const Words& words, const RunRequest& request) {
     if (words.data.empty())
         throw InputError("sluice run: --data is missing, expected a text or token file to train on");
@@ -48,6 +63,7 @@ void refuse(const Words& words, const RunRequest& request) {
         throw InputError("sluice run: --resume needs --checkpoint DIR");
     if (words.checkpoints.empty() && !words.every.empty())
         throw InputError("sluice run: --every needs --checkpoint DIR");
+    refuse_beside_a_slice(words, request);
     for (const std::string* path : {&request.trace, &request.predicted}) {
         if (*path == "-")
             throw InputError("sluice run: the lines of the steps go to stdout, expected a file for a trace");
@@ -113,6 +129,10 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
           &request.options.resume},
          {"--adapt", "K", "solve the placement again when copies were exposed, or windows idle, for K steps",
           &words.adapt},
+         {"--rank-slice", "R", "run rank R alone, with stand-ins for its partners", &request.rank_slice},
+         {"--slice", "FILE", "with --rank-slice: what sluice slice wrote, instead of planning", &request.slice},
+         {"--delays", "FILE", "with --rank-slice: messages take as long as in this predicted trace of the slice",
+          &request.delays},
          {"--log", "FILE", "append a line of JSON per step", &request.log},
          {"--trace", "FILE", "write the measured trace of the last step", &request.trace},
          {"--predicted", "FILE", "write the predicted trace of what runs, for sluice compare", &request.predicted},
@@ -124,6 +144,7 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         "  sluice run scenarios/dense-1b-64k-h200x2-pp2.yaml --device cuda --gpus 2 --data corpus.bin --steps 10\n"
         "  torchrun --nproc-per-node 2 --no-python sluice run scenarios/dense-1b-64k-h200x2-pp2.yaml --device cuda --data "
         "corpus.bin --steps 10\n"
+        "  sluice run scenarios/slice-gpt7b-1m-h200x32.yaml --rank-slice 24 --device cuda --data corpus.bin --steps 2\n"
         "  sluice run mine.yaml --data corpus.txt --steps 5 --predicted predicted.trace --trace measured.trace"};
     if (!parse_arguments(usage, arguments)) return std::nullopt;
     refuse(words, request);

@@ -18,6 +18,8 @@ struct RunRequest {
     std::string log, trace, predicted;  // paths; empty: none
     LaunchPlace place;                  // of this process
     double stall = -1;                  // seconds; negative: not said
+    std::string rank_slice;             // a rank, to be run alone; empty: all
+    std::string slice, delays;          // paths, with that; empty: planned here, no delays
     bool json = false;
 };
 

@@ -17,6 +17,7 @@
 #include "tools/sluice/report.h"
 #include "tools/sluice/run_job.h"
 #include "tools/sluice/run_request.h"
+#include "tools/sluice/slice_run.h"
 #include "tools/sluice/training_run.h"
 #include "tools/sluice/verbs.h"
 #include "traces/trace_file.h"
@@ -68,6 +69,32 @@ std::chrono::milliseconds stall_limit(const RunRequest& request, const PlannedRu
                 seconds = std::max(seconds, 10 * compute_time(*work, planned.scenario.calibration).value);
     }
     return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+}
+
+// What --rank-slice asks for instead of the whole plan; the prediction is of the step of all ranks.
+std::optional<PlannedRun> plan_slice(const Scenario& scenario, const RunRequest& request,
+                                     std::vector<std::string>& refused) {
+    const char* const what = "sluice run: --rank-slice";
+    if (!request.slice.empty())
+        return read_slice(scenario, request.slice,
+                          read_rank(request.rank_slice, static_cast<std::size_t>(scenario.ranks()), what));
+    std::optional<PlannedRun> whole = plan_run(scenario, refused);
+    if (!whole) return std::nullopt;
+    const Rank rank = read_rank(request.rank_slice, whole->schedule.ranks.size(), what);
+    SlicedRun sliced = slice_run(std::move(*whole), rank);
+    if (!request.predicted.empty()) write_trace(request.predicted, sliced.predicted);
+    if (!request.json) fmt::print("predicted step of all ranks {}\n", format(sliced.predicted.step));
+    return std::move(sliced.planned);
+}
+
+void print_slice(const PlannedRun& planned, const RunRequest& request) {
+    if (request.json) return;
+    fmt::print("{}: rank {} of {} alone, with stand-ins for its partners{}\n", planned.scenario.name,
+               index(*planned.alone), planned.scenario.ranks(),
+               request.delays.empty() ? "" : " that take the predicted time");
+    fmt::print("  predicted         compute of the rank {} (calibration {})\n", format(planned.floor),
+               planned.scenario.calibration.name);
+    std::fflush(stdout);
 }
 
 // The replays fork: before the run starts its threads.
@@ -141,11 +168,21 @@ int run_verb(const Arguments& arguments) {
     if (!request) return 0;
     std::vector<std::string> refused, notes;
     const Scenario scenario = read_scenario(request->scenario);
-    std::optional<PlannedRun> planned = plan_run(scenario, refused);
+    const bool alone = !request->rank_slice.empty();
+    std::optional<PlannedRun> planned =
+        alone ? plan_slice(scenario, *request, refused) : plan_run(scenario, refused);
     if (!planned) return print_refusal(scenario, refused, request->json);
-    expect_place_for(request->options.device, request->place.processes, planned->schedule.ranks.size());
+    if (alone) {
+        if (request->place.processes > 1 || request->options.device.gpus > 1 || request->options.device.parts > 1)
+            throw InputError("sluice run: --rank-slice: runs one rank, expected one process, one GPU and all of it");
+        StandIns& stand_ins = request->options.device.stand_ins.emplace();
+        if (!request->delays.empty()) stand_ins = read_stand_ins(request->delays, *planned);
+        print_slice(*planned, *request);
+    } else {
+        expect_place_for(request->options.device, request->place.processes, planned->schedule.ranks.size());
+    }
     expect_usable(request->options, planned->scenario);
-    if (leads(*request)) print_prediction(*planned, *request);
+    if (!alone && leads(*request)) print_prediction(*planned, *request);
 
     std::optional<PlannedRun> adapted;
     const auto run = [&] {

@@ -28,13 +28,6 @@
 namespace sluice {
 namespace {
 
-Seconds busiest_rank(const Schedule& schedule, const Calibration& calibration) {
-    std::vector<Seconds> busy(schedule.ranks.size());
-    for (const Op& op : schedule.ops)
-        if (const auto* work = std::get_if<Compute>(&op.work)) busy[index(op.rank)] += compute_time(*work, calibration);
-    return *std::max_element(busy.begin(), busy.end());
-}
-
 std::string plan_text(const Scenario& s) {
     const Policy& p = s.policy;
     return fmt::format("sp {}{} pp {} dp {} n {}, {}, {}, {} tokens x {}", p.sp, s.ulysses() ? " (ulysses)" : "", p.pp,
@@ -81,6 +74,13 @@ void expect_own_folder(const TrainingOptions& options) {
 
 }  // namespace
 
+Seconds busiest_compute(const Schedule& schedule, const Calibration& calibration) {
+    std::vector<Seconds> busy(schedule.ranks.size());
+    for (const Op& op : schedule.ops)
+        if (const auto* work = std::get_if<Compute>(&op.work)) busy[index(op.rank)] += compute_time(*work, calibration);
+    return *std::max_element(busy.begin(), busy.end());
+}
+
 std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& refused) {
     scenario.policy.granularity = Granularity::kLayer;  // what a runtime runs
     refused = make_choices(scenario);
@@ -92,9 +92,10 @@ std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& 
     const Diagnostics problems = verify(schedule);
     if (!problems.empty())
         throw InternalError(fmt::format("the planner made an invalid schedule: {}", problems.front().message));
-    const Seconds floor = busiest_rank(schedule, scenario.calibration);
-    return PlannedRun{std::move(scenario), std::move(step.plan), std::move(step.folded), std::move(schedule), floor,
-                      step.estimate};
+    const Seconds floor = busiest_compute(schedule, scenario.calibration);
+    return PlannedRun{std::move(scenario), std::move(step.plan), std::move(step.folded),
+                      std::move(schedule), floor,                step.estimate,
+                      std::nullopt};
 }
 
 void expect_usable(const TrainingOptions& options, const Scenario& scenario) {
@@ -123,8 +124,10 @@ struct TrainingRun::State {
     }
 
     void open_session() {
-        session = std::make_unique<Session>(planned.scenario, planned.schedule, choose_engine(options.device),
-                                            job() == nullptr ? RunPart{} : job()->part());
+        RunPart part = job() == nullptr ? RunPart{} : job()->part();
+        if (planned.alone) part = {{*planned.alone}, {}};
+        session = std::make_unique<Session>(planned.scenario, planned.schedule,
+                                            choose_engine(options.device, planned.scenario), std::move(part));
         watch = {job(), &session->engine()};
         schedule_fingerprint = fingerprint_hex(fingerprint(to_binary(planned.schedule)));
     }
@@ -259,7 +262,10 @@ Trace TrainingRun::trace() const {
     provenance.hardware = device.hardware;
     provenance.versions = {{"sluice", SLUICE_VERSION}};
     provenance.versions.insert(provenance.versions.end(), device.versions.begin(), device.versions.end());
-    return measured_trace(s.planned.schedule, s.times ? *s.times : s.session->engine().times(), std::move(provenance));
+    const StepTimes& times = s.times ? *s.times : s.session->engine().times();
+    if (s.planned.alone)
+        return measured_slice_trace(s.planned.schedule, *s.planned.alone, times, std::move(provenance));
+    return measured_trace(s.planned.schedule, times, std::move(provenance));
 }
 
 void TrainingRun::replace(PlannedRun planned) {

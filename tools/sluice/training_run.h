@@ -54,7 +54,11 @@ struct PlannedRun {
     Schedule schedule;   // all ranks
     Seconds floor{};     // compute of the busiest rank, by the calibration
     Seconds estimate{};  // the step by the cost model
+    std::optional<Rank> alone{};  // the schedule is this rank's slice (slice_run.h)
 };
+
+// Compute of the rank with most of it.
+Seconds busiest_compute(const Schedule&, const Calibration&);
 
 // The reasons of a scenario that does not fit are in `refused`.
 std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& refused);

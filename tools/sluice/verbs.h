@@ -10,6 +10,7 @@ namespace sluice {
 using Arguments = std::vector<std::string>;  // without program and verb
 
 int lower_verb(const Arguments&);
+int slice_verb(const Arguments&);
 int check_verb(const Arguments&);
 int show_verb(const Arguments&);
 int plan_verb(const Arguments&);
