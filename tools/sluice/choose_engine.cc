@@ -50,6 +50,7 @@ std::string nccl_version() { return ""; }
 #endif
 
 EngineMaker cuda_engine_of(const DeviceOptions& options, const Scenario& scenario) {
+    if (spread(options) || options.parts > 1) cuda::raise_stream_connections();  // before anything is asked of CUDA
     cuda::CudaOptions of_gpu;
     if (options.stand_ins) of_gpu.transport = cuda::stand_in_transport(*options.stand_ins, scenario.sequence);
     of_gpu.deterministic = options.deterministic;
@@ -69,7 +70,6 @@ EngineMaker cuda_engine_of(const DeviceOptions& options, const Scenario& scenari
 }
 
 DeviceDescription describe_cuda(const DeviceOptions& options) {
-    if (spread(options) || options.parts > 1) cuda::raise_stream_connections();  // the first that is asked of CUDA
     const cuda::GpuDescription gpu = cuda::describe_gpu();
     const std::int64_t gpus = options.job == nullptr ? 1 : options.gpus * options.job->processes();
     DeviceDescription device = {
