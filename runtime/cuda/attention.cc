@@ -38,6 +38,19 @@ void check_supported(const AttentionShape& s) {
     if (s.length.value == 1) refuse("cuDNN's backward of a single query is not reliable; cut the sequence elsewhere");
 }
 
+// The stretches of a forward call. What would be left as less than a tile goes with the last.
+std::vector<AttentionShape> stretches_of(const AttentionShape& s, std::int64_t queries_at_once) {
+    std::vector<AttentionShape> stretches;
+    for (std::int64_t first = 0, count = 0; first < s.length.value; first += count) {
+        const std::int64_t left = s.length.value - first;
+        count = left < queries_at_once + kTile ? left : queries_at_once;
+        AttentionShape stretch = s;
+        stretch.begin = s.begin + Tokens{first}, stretch.length = Tokens{count};
+        stretches.push_back(stretch);
+    }
+    return stretches;
+}
+
 // Keys [first, first + count) of a backward call.
 struct KeyRange {
     std::int64_t first = 0, count = 0;
@@ -79,6 +92,10 @@ BackwardLayout lay_out(const AttentionShape& s, std::int64_t parts, std::int64_t
     return l;
 }
 
+struct Stretch {
+    std::int64_t first = 0;  // of its queries
+    const ExecutionPlan* plan = nullptr;
+};
 struct Part {
     KeyRange keys;
     const ExecutionPlan* plan = nullptr;
@@ -86,7 +103,7 @@ struct Part {
 
 struct Prepared {
     AttentionPlans::Strides strides;
-    const ExecutionPlan* forward = nullptr;
+    std::vector<Stretch> forward;
     std::vector<Part> backward;
     BackwardLayout layout;
 };
@@ -116,7 +133,7 @@ void check_operands(const AttentionShape& s, const AttentionPlans::Strides& stri
 
 struct AttentionPlans::State {
     bool deterministic = false;
-    std::int64_t keys_at_once = 0;
+    std::int64_t keys_at_once = 0, queries_at_once = 0;
     CudnnHandle handle;
     std::map<AttentionCall, ExecutionPlan> forward_plans, backward_plans;
     std::map<ShapeKey, Prepared> shapes;
@@ -127,9 +144,11 @@ struct AttentionPlans::State {
         return found->second;
     }
 
-    const ExecutionPlan* forward_plan(const AttentionShape& s, Strides strides) {
-        const AttentionCall call{s.length.value, end_of(s),         s.heads, s.kv_heads, s.head_dim,
-                                 strides.query,  strides.key_value, 0,       true,       false};
+    // Of a stretch of a call whose log-sum-exps of one head lie `log_sum_exp_stride` from those of the next.
+    const ExecutionPlan* forward_plan(const AttentionShape& s, Strides strides, std::int64_t log_sum_exp_stride) {
+        const AttentionCall call{s.length.value, end_of(s),         s.heads, s.kv_heads,         s.head_dim,
+                                 strides.query,  strides.key_value, 0,       log_sum_exp_stride, true,
+                                 false};
         auto found = forward_plans.find(call);
         if (found == forward_plans.end())
             found = forward_plans.emplace(call, ExecutionPlan(handle, forward_graph(call))).first;
@@ -141,7 +160,7 @@ struct AttentionPlans::State {
         const AttentionCall call{
             s.length.value, keys.count,    s.heads,           s.kv_heads,
             s.head_dim,     strides.query, strides.key_value, straight ? strides.query_gradient : gapless,
-            keys.causal,    deterministic};
+            s.length.value, keys.causal,   deterministic};
         auto found = backward_plans.find(call);
         if (found == backward_plans.end())
             found = backward_plans.emplace(call, ExecutionPlan(handle, backward_graph(call))).first;
@@ -149,7 +168,10 @@ struct AttentionPlans::State {
     }
 
     Prepared plans_of(const AttentionShape& s, Strides strides) {
-        Prepared made{strides, forward_plan(s, strides), {}, {}};
+        Prepared made{strides, {}, {}, {}};
+        for (const AttentionShape& stretch : stretches_of(s, queries_at_once))
+            made.forward.push_back(
+                {stretch.begin.value - s.begin.value, forward_plan(stretch, strides, s.length.value)});
         const std::vector<KeyRange> ranges = parts_of(s, keys_at_once);
         std::int64_t keys = 0, library = 0;
         for (const KeyRange& range : ranges) {
@@ -162,8 +184,11 @@ struct AttentionPlans::State {
     }
 };
 
-AttentionPlans::AttentionPlans(bool deterministic, Tokens keys_at_once) : state_(std::make_unique<State>()) {
+AttentionPlans::AttentionPlans(bool deterministic, Tokens keys_at_once, Tokens queries_at_once)
+    : state_(std::make_unique<State>()) {
     SLUICE_CHECK(keys_at_once.value > 0 && keys_at_once.value % kTile == 0, "keys_at_once is a multiple of 128");
+    SLUICE_CHECK(queries_at_once.value > 0 && queries_at_once.value % 4 == 0, "queries_at_once is a multiple of 4");
+    state_->queries_at_once = queries_at_once.value;
     state_->deterministic = deterministic;
     state_->keys_at_once = keys_at_once.value;
 }
@@ -190,7 +215,9 @@ std::vector<std::string> AttentionPlans::choices() const {
 }
 
 Bytes AttentionPlans::forward_workspace(const AttentionShape& s) const {
-    return Bytes{state_->prepared(s).forward->workspace_bytes()};
+    std::int64_t most = 0;
+    for (const Stretch& stretch : state_->prepared(s).forward) most = std::max(most, stretch.plan->workspace_bytes());
+    return Bytes{most};
 }
 Bytes AttentionPlans::backward_workspace(const AttentionShape& s) const {
     return Bytes{state_->prepared(s).layout.bytes};
@@ -200,13 +227,15 @@ void AttentionPlans::forward(Stream stream, const AttentionShape& s, const Atten
                              const AttentionSaved& saved, std::byte* workspace) {
     const Prepared& p = state_->prepared(s);
     check_operands(s, p.strides, in, {saved.out, saved.log_sum_exp});
-    const TensorMemory memory[] = {{attention::kQuery, in.query.data},
-                                   {attention::kKey, in.key.data},
-                                   {attention::kValue, in.value.data},
-                                   {attention::kOut, saved.out.data},
-                                   {attention::kLogSumExp, saved.log_sum_exp}};
     state_->handle.set_stream(stream);
-    p.forward->run(state_->handle, memory, workspace);
+    for (const Stretch& stretch : p.forward) {
+        const TensorMemory memory[] = {{attention::kQuery, in.query.row(stretch.first)},
+                                       {attention::kKey, in.key.data},
+                                       {attention::kValue, in.value.data},
+                                       {attention::kOut, saved.out.row(stretch.first)},
+                                       {attention::kLogSumExp, saved.log_sum_exp + stretch.first}};
+        stretch.plan->run(state_->handle, memory, workspace);
+    }
 }
 
 namespace {

@@ -15,6 +15,7 @@ struct AttentionCall {
     std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
     std::int64_t query_stride = 0, key_stride = 0;  // elements from token to token; key and value alike
     std::int64_t query_gradient_stride = 0;         // backward only
+    std::int64_t log_sum_exp_stride = 0;            // from head to head; backward: queries
     bool causal = false;         // the last query sees every key, the one before all but the last, ...
     bool deterministic = false;  // backward only
     friend auto operator<=>(const AttentionCall&, const AttentionCall&) = default;

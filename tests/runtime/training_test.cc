@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runtime/decoder/cpu_engine.h"
+#include "tests/runtime/deeper_prefetch.h"
 #include "tests/runtime/training_case.h"
 
 namespace sluice {
@@ -112,9 +113,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- Placement and order change no bit
 
-std::vector<WholeParameter> trained(const Scenario& scenario, int steps, std::vector<double>* losses = nullptr,
-                                    const CpuOptions& options = {}) {
-    Session session(scenario, lowered_schedule(scenario), cpu_engine(options));
+std::vector<WholeParameter> trained(const Scenario& scenario, Schedule schedule, int steps,
+                                    std::vector<double>* losses = nullptr, const CpuOptions& options = {}) {
+    Session session(scenario, std::move(schedule), cpu_engine(options));
     session.initialise(3);
     StepSettings settings;
     settings.learning_rate = 1e-2F;
@@ -123,6 +124,11 @@ std::vector<WholeParameter> trained(const Scenario& scenario, int steps, std::ve
         if (losses != nullptr) losses->push_back(loss);
     }
     return session.parameters();
+}
+
+std::vector<WholeParameter> trained(const Scenario& scenario, int steps, std::vector<double>* losses = nullptr,
+                                    const CpuOptions& options = {}) {
+    return trained(scenario, lowered_schedule(scenario), steps, losses, options);
 }
 
 void expect_same_bits(const std::vector<WholeParameter>& a, const std::vector<WholeParameter>& b) {
@@ -177,6 +183,21 @@ TEST(Training, OrdersGiveTheSameBitsOverTenSteps) {
                 expect_same_bits(by_subsequence, trained(s, 10));
             }
         }
+}
+
+TEST(Training, PrefetchDepthsGiveTheSameBitsOverTenSteps) {
+    Scenario s = training_scenario(tiny_architecture(Style::kLlama), 48, 4);
+    s.policy.placement = OffloadAll{};
+    for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor}) {
+        s.policy.order = order;
+        const Schedule planned = lowered_schedule(s);
+        const std::vector<WholeParameter> expected = trained(s, planned, 10);
+        for (const std::size_t ahead : {1U, 2U, 5U}) {
+            const Schedule deeper = deeper_prefetch(planned, ahead);
+            EXPECT_FALSE(deeper.ops == planned.ops);
+            expect_same_bits(expected, trained(s, deeper, 10));
+        }
+    }
 }
 
 TEST(Training, LeanInventoryGivesTheSameBitsOverTenSteps) {

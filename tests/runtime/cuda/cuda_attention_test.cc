@@ -81,6 +81,10 @@ INSTANTIATE_TEST_SUITE_P(
         // a prefix in several parts
         AttentionInput{640, 256, 8, 2, 128, 0, 2, 0, false, 256},
         AttentionInput{700, 130, 8, 8, 64, 0, 2, 0, false, 128},
+        // a forward in several stretches: the second case leaves less than a tile, the third begins within one
+        AttentionInput{640, 512, 8, 2, 128, 512, 2, 0, false, 131072, 128},
+        AttentionInput{0, 600, 8, 8, 64, 0, 2, 0, false, 131072, 256},
+        AttentionInput{131, 517, 8, 2, 128, 0, 2, 0, false, 131072, 132},
         // log-sum-exps near -110, where cuDNN's unmasked backward of 64 more than a multiple of 128 keys gives NaN
         AttentionInput{128, 64, 8, 2, 128, 0, 1, 115}, AttentionInput{192, 128, 8, 8, 128, 0, 1, 115},
         AttentionInput{64, 100, 8, 2, 64, 0, 1, 115}, AttentionInput{0, 192, 8, 2, 128, 0, 1, 115}));

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <iostream>
 #include <string>
 
 #include "base/error.h"
@@ -13,6 +16,7 @@
 #include "runtime/decoder/cpu_engine.h"
 #include "tests/runtime/cuda/cuda_training_case.h"
 #include "tests/runtime/cuda/device_array.h"
+#include "tests/runtime/deeper_prefetch.h"
 
 namespace sluice::cuda {
 namespace {
@@ -58,17 +62,22 @@ using TokensOfStep = std::function<StepTokens(const Scenario&, int step)>;
 
 StepTokens new_random_tokens(const Scenario& s, int step) { return random_tokens(s, static_cast<std::uint32_t>(step)); }
 
-std::vector<double> losses_of(const Scenario& s, int steps, const EngineMaker& engine,
+std::vector<double> losses_of(const Scenario& s, Schedule schedule, int steps, const EngineMaker& engine,
                               std::vector<WholeParameter>* parameters = nullptr,
-                              const TokensOfStep& tokens = new_random_tokens) {
-    Session session(s, lowered_schedule(s), engine);
+                              const TokensOfStep& tokens = new_random_tokens, float learning_rate = 1e-3F) {
+    Session session(s, std::move(schedule), engine);
     session.initialise(3);
     StepSettings settings;
-    settings.learning_rate = 1e-3F;
+    settings.learning_rate = learning_rate;
     std::vector<double> losses;
     for (int k = 0; k < steps; ++k) losses.push_back(session.step(tokens(s, k), settings).loss.value());
     if (parameters != nullptr) *parameters = session.parameters();
     return losses;
+}
+
+std::vector<double> losses_of(const Scenario& s, int steps, const EngineMaker& engine,
+                              std::vector<WholeParameter>* parameters = nullptr) {
+    return losses_of(s, lowered_schedule(s), steps, engine, parameters);
 }
 
 void expect_same_bits(const std::vector<WholeParameter>& a, const std::vector<WholeParameter>& b) {
@@ -141,9 +150,55 @@ TEST_F(CudaTraining, PoisonAndDelayedCopiesChangeNoBit) {
     }
 }
 
-// Bytes of the project's own change log, from step to step.
+TEST_F(CudaTraining, PrefetchDepthsGiveTheSameBitsOverTenSteps) {
+    Scenario s = scenario_of(Style::kLlama, 1024, 4);
+    s.policy.placement = OffloadAll{};
+    std::vector<WholeParameter> expected, other;
+    for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor}) {
+        s.policy.order = order;
+        const Schedule planned = lowered_schedule(s);
+        const std::vector<double> losses = losses_of(s, planned, 10, cuda_engine(deterministic()), &expected);
+        for (const std::size_t ahead : {1U, 2U, 5U}) {
+            EXPECT_EQ(losses, losses_of(s, deeper_prefetch(planned, ahead), 10, cuda_engine(deterministic()), &other));
+            expect_same_bits(expected, other);
+        }
+    }
+}
+
+// Without the deterministic mode dQ varies in its last bits from run to run; offloading adds nothing to that.
+TEST_F(CudaTraining, PlacementsStayWithinTheSpreadOfRuns) {
+    Scenario s = scenario_of(Style::kLlama, 1024, 4);
+    const auto distance = [](const std::vector<double>& a, const std::vector<double>& b) {
+        double most = 0;
+        for (std::size_t k = 0; k < a.size(); ++k) most = std::max(most, std::abs(a[k] / b[k] - 1));
+        return most;
+    };
+    std::vector<std::vector<double>> kept, offloaded;
+    for (int run = 0; run < 4; ++run) {
+        s.policy.placement = KeepAll{};
+        kept.push_back(losses_of(s, 10, cuda_engine()));
+        s.policy.placement = OffloadAll{};
+        offloaded.push_back(losses_of(s, 10, cuda_engine()));
+    }
+    double spread = 0, between = 0;
+    for (const std::vector<double>& a : kept)
+        for (const std::vector<double>& b : kept) spread = std::max(spread, distance(a, b));
+    for (const std::vector<double>& a : kept)
+        for (const std::vector<double>& b : offloaded) between = std::max(between, distance(a, b));
+    std::cout << "spread of runs " << spread << ", to offloaded runs " << between << '\n';
+    EXPECT_LE(between, 3 * spread + 1e-5);
+}
+
+// Bytes of the project's own pages. A binary that was carried to a machine with a GPU finds them where it is started.
+std::string project_text() {
+    std::filesystem::path root = SLUICE_SOURCE_DIR;
+    if (!exists(root)) root = std::filesystem::current_path();
+    return read_file(root / "README.md", 1_MiB) + read_file(root / "CHANGELOG.md", 1_MiB);
+}
+
+// The next stretch in every step.
 StepTokens text_tokens(const Scenario& s, int step) {
-    static const std::string text = read_file(std::filesystem::path(SLUICE_SOURCE_DIR) / "CHANGELOG.md", 1_MiB);
+    static const std::string text = project_text();
     StepTokens tokens;
     tokens.inputs.resize(1), tokens.targets.resize(1);
     const auto length = static_cast<std::size_t>(s.sequence.value), begin = static_cast<std::size_t>(step) * length;
@@ -154,15 +209,23 @@ StepTokens text_tokens(const Scenario& s, int step) {
     return tokens;
 }
 
-// A run in bf16 strays from one in fp32 by rounding, which learning from ever new text damps: the bound is that of the
-// loss itself in bf16, 2^-8 of it, times a few. (A few sequences over and over are learnt by heart, and there the two
-// part ways.)
+// A run in bf16 strays from one in fp32 by rounding, which learning from ever new text damps at a moderate rate: the
+// CPU's own run strays by 0.0016 of the loss at most when its first weights are disturbed by one unit of bf16 (2^-8). At
+// three times the rate it strays by 0.05 after a spike of the loss, and nothing could be told apart.
 TEST_F(CudaTraining, FollowsTheCpusLossOverFiftyStepsOnText) {
-    const std::vector<double> cpu =
-        losses_of(scenario_of(Style::kLlama, 512, 2, DataType::kFp32), 50, cpu_engine(), nullptr, text_tokens);
-    const std::vector<double> gpu =
-        losses_of(scenario_of(Style::kLlama, 512, 2), 50, cuda_engine(), nullptr, text_tokens);
-    for (std::size_t k = 0; k < cpu.size(); ++k) EXPECT_NEAR(gpu[k], cpu[k], 0.01 * cpu[k]) << "step " << k + 1;
+    constexpr float kLearningRate = 3e-4F;
+    const auto losses_on = [&](DataType weights, const EngineMaker& engine) {
+        const Scenario s = scenario_of(Style::kLlama, 512, 2, weights);
+        return losses_of(s, lowered_schedule(s), 50, engine, nullptr, text_tokens, kLearningRate);
+    };
+    const std::vector<double> cpu = losses_on(DataType::kFp32, cpu_engine());
+    const std::vector<double> gpu = losses_on(DataType::kBf16, cuda_engine());
+    double most = 0;
+    for (std::size_t k = 0; k < cpu.size(); ++k) {
+        EXPECT_NEAR(gpu[k], cpu[k], 0.01 * cpu[k]) << "step " << k + 1;
+        most = std::max(most, std::abs(gpu[k] / cpu[k] - 1));
+    }
+    std::cout << "loss " << cpu.front() << " to " << cpu.back() << ", largest relative difference " << most << '\n';
     EXPECT_LT(gpu.back(), 0.8 * gpu.front());
 }
 

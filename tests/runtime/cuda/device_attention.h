@@ -23,7 +23,7 @@ struct AttentionInput {
     float score = 2;           // size of the query's values
     float low = 0;             // all scores are about this much below zero
     bool turned_back = false;  // by RoPE
-    std::int64_t keys_at_once = 131072;
+    std::int64_t keys_at_once = 131072, queries_at_once = 8192;
 
     AttentionShape shape() const { return {Tokens{begin}, Tokens{length}, heads, kv_heads, head_dim}; }
     std::int64_t keys() const { return begin + length; }
@@ -34,7 +34,7 @@ struct AttentionInput {
 
     friend void PrintTo(const AttentionInput& c, std::ostream* out) {
         *out << c.begin << "+" << c.length << ", " << c.heads << "/" << c.kv_heads << " x " << c.head_dim << ", gap "
-             << c.gap << ", " << c.keys_at_once << " keys at once" << (c.low > 0 ? ", low scores" : "")
+             << c.gap << ", " << c.keys_at_once << " keys, " << c.queries_at_once << " queries at once" << (c.low > 0 ? ", low scores" : "")
              << (c.turned_back ? ", turned back" : "");
     }
 };
@@ -107,7 +107,7 @@ public:
     AttentionOnDevice(const AttentionInput& c, std::vector<float> dkey_value, bool deterministic = false)
         : c_(c),
           values_(attention_inputs(c)),
-          plans_(deterministic, Tokens{c.keys_at_once}),
+          plans_(deterministic, Tokens{c.keys_at_once}, Tokens{c.queries_at_once}),
           query_(rounded(values_.query)),
           key_value_(rounded(values_.key_value)),
           dout_(rounded(values_.dout)),
