@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <utility>
@@ -63,9 +64,14 @@ struct Placed {
     Placement placement;
 };
 
-// Rounds to whole tensors where units name theirs: up, less what the units before it moved beyond theirs. So after every
-// unit at least as much has been moved as was decided, and in all at most a tensor more.
-OffloadedStep offload_whole_tensors(const FoldedStep& step, std::vector<Bytes> moved) {
+// How amounts become whole tensors where units name theirs.
+enum class Rounding : std::uint8_t {
+    kUp,       // of every unit by itself
+    kCarried,  // up, less what the units before it moved beyond theirs: after every unit at least as much has been moved
+               // as was decided, and in all at most a tensor more
+};
+
+OffloadedStep offload_whole_tensors(const FoldedStep& step, std::vector<Bytes> moved, Rounding rounding) {
     std::map<std::pair<std::size_t, std::int32_t>, Bytes> ahead;  // by stage and sequence
     for (std::size_t u = 0; u < moved.size(); ++u) {
         const Unit& unit = step.units[u];
@@ -74,16 +80,16 @@ OffloadedStep offload_whole_tensors(const FoldedStep& step, std::vector<Bytes> m
         Bytes& beyond = ahead[{unit.stage, unit.sequence}];
         const Bytes decided = moved[u];
         moved[u] = whole_tensors(tensors, std::max(0_B, decided - beyond));
-        beyond += moved[u] - decided;
+        if (rounding == Rounding::kCarried) beyond += moved[u] - decided;
     }
     return offload_units(step, moved);
 }
 
-Placed place(const PlacementContext& context, const Plan& plan) {
+Placed place(const PlacementContext& context, const Plan& plan, Rounding rounding) {
     const std::vector<Bytes> moved = moved_by_unit(context, plan.stages);
     Placed placed{recomputes(plan)
-                      ? offload_whole_tensors(fold_step(context.scenario, plan.subsequences, plan.stages), moved)
-                      : offload_whole_tensors(context.step, moved),
+                      ? offload_whole_tensors(fold_step(context.scenario, plan.subsequences, plan.stages), moved, rounding)
+                      : offload_whole_tensors(context.step, moved, rounding),
                   {}};
     placed.placement = place_memory(placed.offloaded.step.schedule);
     return placed;
@@ -111,6 +117,9 @@ public:
         limit_ = middle();
         return true;
     }
+
+    // Back to the last limit that fits; true when that changes it.
+    bool settle() { return fits_ && std::exchange(limit_, *fits_) != *fits_; }
 
 private:
     static constexpr Bytes kTolerance = 16_MiB;
@@ -143,7 +152,7 @@ bool fit_is_known(const PlacementContext& context, const Placed& placed, bool fi
 }
 
 // `only_fit`: stop as soon as it is known whether the step fits; what fits may then move more than it needs to.
-Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_fit) {
+Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_fit, Rounding rounding) {
     const std::size_t stages = plan.stages.size();
     std::vector<LimitSearch> searches(stages, LimitSearch(context.scenario.cluster.gpu.usable()));
     std::vector<LimitSearch> hosts(stages, LimitSearch(host_share(context.scenario)));
@@ -161,10 +170,11 @@ Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_f
         return stage.offloaded != before.offloaded || stage.recomputed != before.recomputed;
     };
     for (std::size_t s = 0; s < stages; ++s) decide(s);
-    Placed placed = place(context, plan);
+    Placed placed = place(context, plan, rounding);
     std::optional<std::pair<std::vector<StagePlan>, Placed>> fitting;  // the latest
     for (int round = 0; round < kPlacementRounds; ++round) {
         if (only_fit && fit_is_known(context, placed, round == 0)) break;
+        const bool last = round + 1 == kPlacementRounds;
         std::vector<StagePlan> before = plan.stages;
         bool searching = false, changed = false;
         const std::vector<Bytes> pinned =
@@ -172,13 +182,14 @@ Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_f
         for (std::size_t s = 0; s < stages; ++s) {
             bool search_on = searches[s].next(placed.placement.device[s].arena);
             if (limits_host) search_on |= hosts[s].next(pinned[s]);
+            if (last) search_on = searches[s].settle() | hosts[s].settle();
             searching |= search_on;
             if (search_on) changed |= decide(s);
         }
         if (!searching) break;
         if (!changed) continue;  // another limit led to the same amounts
         if (fits(context.scenario, placed)) fitting.emplace(std::move(before), std::move(placed));
-        placed = place(context, plan);
+        placed = place(context, plan, rounding);
     }
     if (!fitting || fits(context.scenario, placed)) return placed;
     plan.stages = std::move(fitting->first);
@@ -199,7 +210,7 @@ void count_moved(const OffloadedStep& offloaded, std::vector<StagePlan>& stages)
 using Amounts = std::vector<std::vector<Bytes>>;  // by stage and subsequence
 
 PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerOptions& options,
-                    std::int64_t kv_offloaded = 0) {
+                    std::int64_t kv_offloaded = 0, Rounding rounding = Rounding::kUp) {
     SLUICE_CHECK(!scenario.policy.automatic.any(), "automatic choices are made before lowering");
     const auto begin_pass = [&](std::string_view pass) {
         if (options.progress) options.progress(pass);
@@ -231,7 +242,8 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     }
     if (given != nullptr)
         for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].offloaded = (*given)[s];
-    Placed placed = given != nullptr ? place(context, plan) : decide_and_place(context, plan, options.only_fit);
+    Placed placed = given != nullptr ? place(context, plan, rounding)
+                                     : decide_and_place(context, plan, options.only_fit, rounding);
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     result.memory = needs_of(scenario, placed);
     if (!result.feasible() || options.only_fit) return result;
@@ -245,16 +257,21 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
 }
 
 // The three-way rule adds up times stage by stage; the longest path through the step is what counts. Where the rule
-// recomputes, the two-way rule is asked, too, and where placement loses so many bytes between buffers that the rule's
-// answer does not fit, recomputing everything: the faster by the estimate is taken.
+// recomputes, the other rounding is tried (it moves less, and may spare recomputing), the two-way rule is asked, too, and
+// where placement loses so many bytes between buffers that the rule's answer does not fit, recomputing everything: the
+// fastest by the estimate is taken.
 PlannedStep plan_three_way(const Scenario& scenario, const LowerOptions& options) {
     PlannedStep best = plan_by(scenario, nullptr, options);
     if (best.feasible() && (options.only_fit || !recomputes(best.plan))) return best;
+    const auto keep_faster = [&](PlannedStep step) {
+        if (step.feasible() && (!best.feasible() || step.estimate < best.estimate)) best = std::move(step);
+    };
+    if (scenario.policy.granularity == Granularity::kLayer)  // otherwise units do not name tensors
+        keep_faster(plan_by(scenario, nullptr, options, 0, Rounding::kCarried));
     for (const PlacementPolicy& other : {PlacementPolicy{AdaptiveOffload{}}, PlacementPolicy{RecomputeAll{}}}) {
         Scenario alternative = scenario;
         alternative.policy.placement = other;
-        PlannedStep step = plan_by(alternative, nullptr, options);
-        if (step.feasible() && (!best.feasible() || step.estimate < best.estimate)) best = std::move(step);
+        keep_faster(plan_by(alternative, nullptr, options));
     }
     return best;
 }
