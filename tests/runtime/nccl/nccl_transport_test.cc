@@ -185,7 +185,7 @@ TEST_F(NcclTransportTest, calls_that_differ_end_the_job_before_anything_is_made)
 }
 
 TEST_F(NcclTransportTest, two_ranks_on_one_gpu_are_refused) {
-    NcclJob job;
+    NcclJob job{1, 2};  // one process: of several the first to say so wins
     job.devices = 1;
     const auto lines = job.run([](Rank, Transport&, RunMonitor&) {});
     EXPECT_NE(lines[0].find("NCCL needs a GPU for every rank: got rank 1 on GPU 0, which another one has"),
