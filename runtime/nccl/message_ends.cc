@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/communicators.h"
+
 namespace sluice::cuda {
 
 std::optional<std::uint32_t> MessageEnds::member_of(Rank rank) const {
@@ -15,18 +17,13 @@ std::optional<std::uint32_t> MessageEnds::member_of(Rank rank) const {
 
 std::vector<MessageEnds> message_ends(const Schedule& schedule, std::span<const Group> groups) {
     std::set<GroupId> used;
-    std::set<std::pair<Rank, Rank>> channels;
-    for (const Op& op : schedule.ops) {
+    for (const Op& op : schedule.ops)
         if (const auto* collective = std::get_if<Collective>(&op.work)) used.insert(collective->group);
-        if (std::holds_alternative<Send>(op.work)) channels.insert({op.rank, op.lane.peer});
-        if (std::holds_alternative<Receive>(op.work)) channels.insert({op.lane.peer, op.rank});
-    }
     std::vector<MessageEnds> ends;
     for (const Group& group : groups)
         if (group.members.size() > 1 && (used.contains(group.id) || index(group.id) >= schedule.groups.size()))
             ends.push_back({fmt::format("group {}", index(group.id)), group.members, group.id});
-    for (const auto& [from, to] : channels)
-        ends.push_back({fmt::format("transfer from rank {} to rank {}", index(from), index(to)), {from, to}, {}});
+    for (const auto& [from, to] : transfer_pairs(schedule)) ends.push_back({transfer_name(from, to), {from, to}, {}});
     return ends;
 }
 

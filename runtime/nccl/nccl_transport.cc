@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/communicators.h"
 #include "runtime/cuda/check.h"
 #include "runtime/nccl/message_ends.h"
 #include "runtime/nccl/nccl_communicator.h"
@@ -142,7 +143,7 @@ private:
     NcclCommunicator& channel(Rank from, Rank to) const {
         const auto found = channels_.find({from, to});
         if (found != channels_.end()) return *found->second;
-        throw InternalError(fmt::format("no transfer from rank {} to rank {} is scheduled", index(from), index(to)));
+        throw InternalError(fmt::format("no {} is scheduled", transfer_name(from, to)));
     }
 
     const Rank rank_;
@@ -225,6 +226,22 @@ private:
     void make(const MessageEnds& ends, const NcclId& id) {
         std::vector<NcclCommunicator*> begun;
         expect_success(nccl_, nccl_.group_start(), ends.name.c_str());
+        try {
+            begun = begin(ends, id);
+        } catch (...) {  // the group is closed whatever came between: an open one swallows all later calls
+            nccl_.group_end();
+            throw;
+        }
+        expect_success(nccl_, nccl_.group_end(), ends.name.c_str());
+        for (NcclCommunicator* const comm : begun)
+            comm->finish([this] {
+                if (const auto verdict = job_.verdict()) throw_verdict(*verdict);
+            });
+    }
+
+    // Of the local members. Requires: a group of calls is open.
+    std::vector<NcclCommunicator*> begin(const MessageEnds& ends, const NcclId& id) {
+        std::vector<NcclCommunicator*> begun;
         for (std::size_t k = 0; k < parts_.local.size(); ++k) {
             const auto member = ends.member_of(parts_.local[k]);
             if (!member) continue;
@@ -235,11 +252,7 @@ private:
             if (ends.group) transports_[k]->set_members(*ends.group, ends.members.size());
             begun.push_back(&comm);
         }
-        expect_success(nccl_, nccl_.group_end(), ends.name.c_str());
-        for (NcclCommunicator* const comm : begun)
-            comm->finish([this] {
-                if (const auto verdict = job_.verdict()) throw_verdict(*verdict);
-            });
+        return begun;
     }
 
     Rendezvous& job_;

@@ -31,7 +31,7 @@ std::optional<Key> key_of(const Op& op) {
 }
 
 std::string name_of(const Key& key) {
-    if (key.transfer) return fmt::format("transfer from rank {} to rank {}", key.first, key.second);
+    if (key.transfer) return transfer_name(id_at<Rank>(key.first), id_at<Rank>(key.second));
     return fmt::format("group {}", key.first);
 }
 
