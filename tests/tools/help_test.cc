@@ -9,7 +9,8 @@
 namespace sluice {
 namespace {
 
-constexpr const char* kVerbs[] = {"simulate", "plan", "explain", "lower", "check", "show", "export", "run", "profile", "compare", "judge", "fit"};
+constexpr const char* kVerbs[] = {"simulate", "plan", "explain", "lower",   "slice", "check", "show",
+                                  "export",   "run",  "profile", "compare", "judge", "fit"};
 
 TEST(Help, OfTheCommandNamesEveryVerbAndTheExitCodes) {
     for (const std::string how : {"--help", "-h", "help"}) {

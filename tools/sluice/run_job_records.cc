@@ -29,7 +29,7 @@ void add_floats(WireReader& reader, std::vector<float>& values, bool is_new) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         float value = 0;
         std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-        if (value != 0) values[i] = value;
+        if (std::bit_cast<std::uint32_t>(value) != 0) values[i] = value;  // -0 is a value, too
     }
 }
 

@@ -15,8 +15,8 @@ namespace sluice {
 std::vector<std::byte> encode_findings(std::span<const StepFindings> findings);
 std::vector<StepFindings> decode_findings(std::span<const std::byte> bytes);
 
-// Times of the ranks' ops. Reading adds `offset` to all of them and puts them among the others. Throws InputError for
-// ops that there are not, or are of other ranks.
+// Times of the ranks' ops. Reading adds `offset` (nanoseconds) to all of them and puts them among the others. Throws
+// InputError for ops that there are not.
 std::vector<std::byte> encode_times(const Schedule& schedule, const StepTimes& times, std::span<const Rank> ranks);
 void read_times(std::span<const std::byte> bytes, const Schedule& schedule, std::int64_t offset, StepTimes& times);
 

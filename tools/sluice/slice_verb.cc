@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,10 +37,24 @@ std::string slice_text(const SlicedRun& run, std::size_t whole_ops) {
     return text;
 }
 
+std::string slice_json(const SlicedRun& run, std::size_t whole_ops) {
+    const StepSummary summary = summarize_step(run.predicted);
+    return nlohmann::ordered_json{{"rank", index(*run.planned.alone)},
+                                  {"ranks", run.planned.scenario.ranks()},
+                                  {"ops", run.planned.schedule.ops.size()},
+                                  {"whole_ops", whole_ops},
+                                  {"predicted_step_seconds", run.predicted.step.value},
+                                  {"compute_seconds", run.planned.floor.value},
+                                  {"device_arena_bytes", summary.device_peaks.front().arena.value},
+                                  {"host_arena_bytes", summary.host_peaks.front().arena.value}}
+        .dump();
+}
+
 }  // namespace
 
 int slice_verb(const Arguments& arguments) {
     std::string path, output, predicted, rank = "0";
+    bool json = false;
     const Usage usage{
         "slice",
         "Plans a scenario layer by layer and cuts out what one rank does, with the other ends of its messages: a\n"
@@ -49,8 +64,9 @@ int slice_verb(const Arguments& arguments) {
         {{"--rank", "R", "which rank (0)", &rank},
          {"-o,--output", "FILE", "where to; .txt is the text form, anything else binary", &output},
          {"--predicted", "FILE", "write what the step of all ranks is foretold to be, of the slice's ops alone",
-          &predicted}},
-        "  sluice slice scenarios/tiny.yaml --rank 1 -o rank1.schedule\n"
+          &predicted},
+         {"--json", "", "say in JSON what was written", nullptr, &json}},
+        "  sluice slice scenarios/tiny.yaml --rank 1 -o mine.txt\n"
         "  sluice slice scenarios/slice-gpt7b-1m-h200x32.yaml --rank 24 -o rank24.schedule --predicted rank24.trace"};
     if (!parse_arguments(usage, arguments)) return 0;
     if (output.empty() || output == "-")
@@ -72,7 +88,7 @@ int slice_verb(const Arguments& arguments) {
     const SlicedRun run = slice_run(std::move(*planned), alone);
     write_schedule(output, run.planned.schedule);
     if (!predicted.empty()) write_trace(predicted, run.predicted);
-    fmt::print("{}", slice_text(run, whole_ops));
+    fmt::print("{}", json ? slice_json(run, whole_ops) + "\n" : slice_text(run, whole_ops));
     return 0;
 }
 
