@@ -22,7 +22,8 @@ BytesPerSecond host_share(const Cluster& c, std::int64_t numa) {
 }
 
 BytesPerSecond share(const Cluster& c, BytesPerSecond link, BytesPerSecond uplink, std::int64_t numa) {
-    return std::min({link / static_cast<double>(c.gpu.parts), uplink / static_cast<double>(c.pcie.gpus_per_switch), host_share(c, numa)});
+    return std::min({link / static_cast<double>(c.gpu.parts), uplink / static_cast<double>(c.pcie.gpus_per_switch),
+                     host_share(c, numa)});
 }
 
 Bytes hidden(BytesPerSecond rate, Seconds latency, Seconds window) {

@@ -67,7 +67,8 @@ struct LayerRecompute {
     KernelChain mlp;         // first GEMM and activation
     KernelChain query;       // query projection, RoPE
     KernelChain activation;  // the second half of `mlp`: all that `lean` runs beside the norms where a unit is kept
-    // Whole layers, else empty. Behind the query: attention against the prefix, and, but for Ulysses, output projection.
+    // Whole layers, else empty. Behind the query: attention against the prefix, and, but for Ulysses, output
+    // projection.
     KernelChain attention;
     KernelChain projection;  // Ulysses, else part of attention
     KernelChain residual;    // the add before norm2

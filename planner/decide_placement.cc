@@ -40,8 +40,8 @@ std::vector<StagePlan> all_recomputed(const Scenario& s, std::vector<StagePlan> 
 }
 
 // What recomputing a layer waits for: the two gathers of its inputs, which backward otherwise hides behind its first
-// GEMMs, and of a whole layer the reduction between them; with Ulysses the query's all-to-all, and of a whole layer that
-// of attention's output, which backward needs in any case.
+// GEMMs, and of a whole layer the reduction between them; with Ulysses the query's all-to-all, and of a whole layer
+// that of attention's output, which backward needs in any case.
 Seconds recompute_exchange(const Scenario& s, Subsequence sub) {
     std::vector<Rank> members;
     for (std::int64_t t = 0; t < s.policy.sp; ++t) members.push_back(id_at<Rank>(static_cast<std::size_t>(t)));
@@ -95,17 +95,13 @@ std::vector<Bytes> fixed_amounts(const PlacementPolicy& policy, const std::vecto
 
 }  // namespace
 
-bool may_recompute(const Scenario& s) {
-    return std::holds_alternative<RecomputeAll>(s.policy.placement) ||
-           std::holds_alternative<ThreeWay>(s.policy.placement);
-}
-
 PlacementContext placement_context(const Scenario& scenario, const std::vector<Subsequence>& subsequences,
                                    const std::vector<StagePlan>& plans, const FoldedStep& step) {
     FoldedStep recomputing;
-    if (may_recompute(scenario)) recomputing = fold_step(scenario, subsequences, all_recomputed(scenario, plans));
+    if (scenario.policy.may_recompute())
+        recomputing = fold_step(scenario, subsequences, all_recomputed(scenario, plans));
     const OffloadedStep probe =
-        offload_units(may_recompute(scenario) ? recomputing : step, std::vector<Bytes>(step.units.size(), 1_B));
+        offload_units(scenario.policy.may_recompute() ? recomputing : step, std::vector<Bytes>(step.units.size(), 1_B));
     PlacementContext context{scenario, step, {}, {}};
     for (std::size_t s = 0; s < step.schedule.ranks.size(); ++s) {
         context.models.emplace_back(probe, step, s);
@@ -201,9 +197,8 @@ std::string recompute_note(const PlacementContext& context, std::size_t stage, c
         time += context.times[stage].recompute[i] * static_cast<double>(plan.recomputed[i]);
     }
     const std::int64_t all = plan.layers * context.scenario.policy.n;
-    std::string note =
-        fmt::format("{} of {} layer activations are recomputed{}, for about {}", layers, all,
-                    context.scenario.recomputes_layers() ? ", attention included" : "", format(time));
+    std::string note = fmt::format("{} of {} layer activations are recomputed{}, for about {}", layers, all,
+                                   context.scenario.recomputes_layers() ? ", attention included" : "", format(time));
     if (std::holds_alternative<ThreeWay>(context.scenario.policy.placement) && plan.added > plan.least_added)
         note +=
             fmt::format("; no placement adds less than {}, this one {}", format(plan.least_added), format(plan.added));

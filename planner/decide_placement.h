@@ -12,8 +12,6 @@
 
 namespace sluice {
 
-bool may_recompute(const Scenario&);  // does its placement policy?
-
 // What a placement decision needs to know about a step, prepared once.
 struct PlacementContext {
     const Scenario& scenario;

@@ -96,7 +96,8 @@ Value StageEmitter::forward_layer(std::size_t i, Row& row, Value input, const Sc
         compute(Function::kMlp, kernels.mlp, gathered.made_by,
                 join(join(join({read(weights_)}, save), {write(t.workspace), partial_sums(t.comm, 1, stream)}),
                      gathered.reads));
-    return {{reduce_scatter(Function::kMlp, mlp, t.comm, 1, stream, bytes)}, {read(t.stream), read(saved.checkpoints())}};
+    return {{reduce_scatter(Function::kMlp, mlp, t.comm, 1, stream, bytes)},
+            {read(t.stream), read(saved.checkpoints())}};
 }
 
 OpId StageEmitter::attention_block(std::size_t i, Row& row, const Saved& saved, OpId norm1, const Scratch& t) {

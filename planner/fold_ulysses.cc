@@ -84,9 +84,8 @@ OpId StageEmitter::exchanged_remake(std::size_t i, const Row& row, const Saved& 
     const OpId query = recompute(function(Function::kQuery), repeated({&again.query}, saved.recomputed), {},
                                  {read(weights_), read(saved.norms()), write(t.exchange, kSentQuery, kSentQuery)});
     tag_.phase = Phase::kRecompute;
-    const OpId sent =
-        all_to_all(function(Function::kQuery), bytes, {query},
-                   {read(t.exchange, kSentQuery, kSentQuery), write(saved.cheap)}, saved.recomputed);
+    const OpId sent = all_to_all(function(Function::kQuery), bytes, {query},
+                                 {read(t.exchange, kSentQuery, kSentQuery), write(saved.cheap)}, saved.recomputed);
     tag_.phase = Phase::kBackward;
     OpId output_rows = kNoOp;
     if (saved.whole_layers) {
@@ -96,9 +95,8 @@ OpId StageEmitter::exchanged_remake(std::size_t i, const Row& row, const Saved& 
             recompute(function(Function::kAttention), repeated({&again.attention}, saved.recomputed), std::move(after),
                       {read(row.kv, 0, static_cast<std::uint32_t>(i)), write(saved.cheap), write(t.workspace)});
         tag_.phase = Phase::kRecompute;
-        output_rows =
-            all_to_all(function(Function::kAttention), bytes, {attention},
-                       {read(saved.cheap), write(t.exchange, kOutputRows, kOutputRows)}, saved.recomputed);
+        output_rows = all_to_all(function(Function::kAttention), bytes, {attention},
+                                 {read(saved.cheap), write(t.exchange, kOutputRows, kOutputRows)}, saved.recomputed);
         tag_.phase = Phase::kBackward;
         recompute(function(Function::kProjection), repeated({&again.projection}, saved.recomputed), {output_rows},
                   {read(weights_), read(t.exchange, kOutputRows, kOutputRows), write(t.stream, 1, 1)});

@@ -42,9 +42,9 @@ std::string too_many_ops(const Scenario& s) {
     const Policy& p = s.policy;
     const auto rows = static_cast<double>(p.granularity == Granularity::kLayer ? s.model.layers : p.pp);
     const bool replicas = p.dp > 1;
-    const double again = s.recomputes_layers()                                               ? 7
-                         : may_recompute(s) || s.policy.inventory == Inventory::kLean ? 3
-                                                                                      : 0;
+    const double again = s.recomputes_layers()                                                ? 7
+                         : s.policy.may_recompute() || s.policy.inventory == Inventory::kLean ? 3
+                                                                                              : 0;
     const double of_row = 22 + again + (replicas ? 3 : 0), of_stage = replicas ? 18 : 14;
     const double ops = (of_row * rows + of_stage * static_cast<double>(p.pp)) * static_cast<double>(p.n) *
                        static_cast<double>(s.batch) * static_cast<double>(p.sp);
@@ -67,8 +67,8 @@ struct Placed {
 // How amounts become whole tensors where units name theirs.
 enum class Rounding : std::uint8_t {
     kUp,       // of every unit by itself
-    kCarried,  // up, less what the units before it moved beyond theirs: after every unit at least as much has been moved
-               // as was decided, and in all at most a tensor more
+    kCarried,  // up, less what the units before it moved beyond theirs: after every unit at least as much has been
+               // moved as was decided, and in all at most a tensor more
 };
 
 OffloadedStep offload_whole_tensors(const FoldedStep& step, std::vector<Bytes> moved, Rounding rounding) {
@@ -87,9 +87,9 @@ OffloadedStep offload_whole_tensors(const FoldedStep& step, std::vector<Bytes> m
 
 Placed place(const PlacementContext& context, const Plan& plan, Rounding rounding) {
     const std::vector<Bytes> moved = moved_by_unit(context, plan.stages);
-    Placed placed{recomputes(plan)
-                      ? offload_whole_tensors(fold_step(context.scenario, plan.subsequences, plan.stages), moved, rounding)
-                      : offload_whole_tensors(context.step, moved, rounding),
+    Placed placed{recomputes(plan) ? offload_whole_tensors(fold_step(context.scenario, plan.subsequences, plan.stages),
+                                                           moved, rounding)
+                                   : offload_whole_tensors(context.step, moved, rounding),
                   {}};
     placed.placement = place_memory(placed.offloaded.step.schedule);
     return placed;
@@ -242,8 +242,8 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     }
     if (given != nullptr)
         for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].offloaded = (*given)[s];
-    Placed placed = given != nullptr ? place(context, plan, rounding)
-                                     : decide_and_place(context, plan, options.only_fit, rounding);
+    Placed placed =
+        given != nullptr ? place(context, plan, rounding) : decide_and_place(context, plan, options.only_fit, rounding);
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     result.memory = needs_of(scenario, placed);
     if (!result.feasible() || options.only_fit) return result;
@@ -257,9 +257,9 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
 }
 
 // The three-way rule adds up times stage by stage; the longest path through the step is what counts. Where the rule
-// recomputes, the other rounding is tried (it moves less, and may spare recomputing), the two-way rule is asked, too, and
-// where placement loses so many bytes between buffers that the rule's answer does not fit, recomputing everything: the
-// fastest by the estimate is taken.
+// recomputes, the other rounding is tried (it moves less, and may spare recomputing), the two-way rule is asked, too,
+// and where placement loses so many bytes between buffers that the rule's answer does not fit, recomputing everything:
+// the fastest by the estimate is taken.
 PlannedStep plan_three_way(const Scenario& scenario, const LowerOptions& options) {
     PlannedStep best = plan_by(scenario, nullptr, options);
     if (best.feasible() && (options.only_fit || !recomputes(best.plan))) return best;

@@ -1,5 +1,6 @@
 // Private to the planner: writes the program of one folded rank, op by op, in issue order. fold_forward.cc and
-// fold_backward.cc hold the two passes, fold_recompute.cc what the second makes again, fold_ulysses.cc their parts where tokens are exchanged for heads, fold_replicas.cc what data-parallel replicas exchange and the optimizer,
+// fold_backward.cc hold the two passes, fold_recompute.cc what the second makes again, fold_ulysses.cc their parts
+// where tokens are exchanged for heads, fold_replicas.cc what data-parallel replicas exchange and the optimizer,
 // stage_emitter.cc what they share.
 #pragma once
 

@@ -52,8 +52,8 @@ Bytes arena_bytes(const Schedule& schedule, Rank rank, Space space);
 // The bytes seen as floats. Requires: a multiple of 4 of them, aligned; both are checked (InternalError).
 std::span<float> as_floats(std::span<std::byte> bytes);
 
-// One entry for each of these ranks, in their order. Refuses first (EnvironmentError) when all arenas together exceed the memory that is available,
-// with the bytes of device and host arenas in the message.
+// One entry for each of these ranks, in their order. Refuses first (EnvironmentError) when all arenas together exceed
+// the memory that is available, with the bytes of device and host arenas in the message.
 std::vector<RankArenas> map_arenas(const Schedule& schedule, std::span<const Rank> ranks);
 
 }  // namespace sluice

@@ -36,8 +36,8 @@ struct RankProgram {
     RankProgram& operator=(RankProgram&&) = default;
 };
 
-// Of these ranks, in their order. Throws InputError where lane order and `after` form a cycle: nothing could be issued first. Requires: ids,
-// ranks and `after` in range, `after` within the rank; messages need no partner here.
+// Of these ranks, in their order. Throws InputError where lane order and `after` form a cycle: nothing could be issued
+// first. Requires: ids, ranks and `after` in range, `after` within the rank; messages need no partner here.
 std::vector<RankProgram> rank_programs(const Schedule& schedule, std::span<const Rank> ranks);
 
 }  // namespace sluice

@@ -9,21 +9,23 @@
 
 namespace sluice {
 
-// Where `parts` is above 1 the node has one device, and what is called a GPU everywhere else is a part of it: a share of
-// the multiprocessors and of the memory. Parts share the bandwidth of that memory, the copy engines and the PCIe link.
+// Where `parts` is above 1 the node has one device, and what is called a GPU everywhere else is a part of it: a share
+// of the multiprocessors and of the memory. Parts share the bandwidth of that memory, the copy engines and the PCIe
+// link.
 struct Gpu {
     std::string name;
-    Bytes memory{};                    // whole; of a part
-    Bytes reserved{};                  // context, libraries, communicator buffers: not for schedules; of a part
-    FlopsPerSecond peak{};             // dense bf16 tensor-core peak, the denominator of MFU; of a part
-    BytesPerSecond memory_bandwidth{}; // nominal HBM bandwidth; of the device
-    std::int64_t parts = 1;            // 1: none; else gpus_per_node
+    Bytes memory{};                     // whole; of a part
+    Bytes reserved{};                   // context, libraries, communicator buffers: not for schedules; of a part
+    FlopsPerSecond peak{};              // dense bf16 tensor-core peak, the denominator of MFU; of a part
+    BytesPerSecond memory_bandwidth{};  // nominal HBM bandwidth; of the device
+    std::int64_t parts = 1;             // 1: none; else gpus_per_node
 
     Bytes usable() const { return memory - reserved; }
     friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
-// GPU <-> host. `d2h`, `h2d`: one GPU alone (parts of one: all together). `duplex`: both directions of one GPU together.
+// GPU <-> host. `d2h`, `h2d`: one GPU alone (parts of one: all together). `duplex`: both directions of one GPU
+// together.
 struct Pcie {
     BytesPerSecond d2h{}, h2d{}, duplex{};
     Seconds latency{};                            // per copy
@@ -63,8 +65,8 @@ struct HostMemory {
 };
 
 struct Nvlink {
-    BytesPerSecond bandwidth{};  // per GPU and direction, through the switch; 0: none, peers go over PCIe. Between parts
-                                 // of a GPU: of a copy in its memory
+    BytesPerSecond bandwidth{};  // per GPU and direction, through the switch; 0: none, peers go over PCIe. Between
+                                 // parts of a GPU: of a copy in its memory
     Seconds latency{};
     friend bool operator==(const Nvlink&, const Nvlink&) = default;
 };

@@ -34,9 +34,7 @@ std::string name(const PlacementPolicy& placement) {
     return std::visit(Name{}, placement);
 }
 
-std::string_view name(RecomputeScope scope) {
-    return scope == RecomputeScope::kLayer ? "layer" : "all_but_attention";
-}
+std::string_view name(RecomputeScope scope) { return scope == RecomputeScope::kLayer ? "layer" : "all_but_attention"; }
 
 std::string_view name(TraversalOrder order) { return order == TraversalOrder::kLayerMajor ? "layer" : "subsequence"; }
 

@@ -15,9 +15,8 @@ constexpr std::int64_t kMostRanks = 1048576;
 constexpr std::int64_t kMostSubsequences = 65536;
 constexpr Limits<Tokens> kTokenLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
 
-constexpr std::string_view kKeys[] = {"sp",        "pp",        "dp", "zero",  "stages",      "n",
-                                      "partition", "placement", "recompute", "kv", "order", "granularity",
-                                      "inventory"};
+constexpr std::string_view kKeys[] = {"sp",        "pp",        "dp", "zero",  "stages",      "n",        "partition",
+                                      "placement", "recompute", "kv", "order", "granularity", "inventory"};
 constexpr std::string_view kPlannedKeys[] = {"virtual_stages", "multiplexing"};
 constexpr std::string_view kSpKeys[] = {"kind", "degree", "save"};
 constexpr Choice<SavedInputs> kSavedInputs[] = {{"shard", SavedInputs::kShard}, {"gathered", SavedInputs::kGathered}};
@@ -286,13 +285,9 @@ PlacementPolicy read_placement(const YamlField& field, Automatic& automatic) {
     return AdaptiveOffload{};
 }
 
-bool may_recompute(const Policy& policy) {
-    return std::holds_alternative<RecomputeAll>(policy.placement) || std::holds_alternative<ThreeWay>(policy.placement);
-}
-
 RecomputeScope read_recompute(const YamlField& field, const Policy& policy) {
     const RecomputeScope scope = read_choice(field, kRecomputeScopes);
-    if (!may_recompute(policy))
+    if (!policy.may_recompute())
         fail(field, fmt::format("got {} with a placement that recomputes nothing, expected placement: recompute, "
                                 "three-way or auto",
                                 read_text(field)));
@@ -301,7 +296,7 @@ RecomputeScope read_recompute(const YamlField& field, const Policy& policy) {
 
 // The published table says what is saved, not what could be made again.
 void expect_recomputable(const YamlField& field, const Policy& policy) {
-    if (may_recompute(policy) && policy.inventory == Inventory::kPaper)
+    if (policy.may_recompute() && policy.inventory == Inventory::kPaper)
         fail(get(field, "placement"),
              "got a placement that recomputes with inventory paper, expected inventory: runtime or lean");
 }

@@ -63,10 +63,10 @@ struct OffloadRatio {
 struct AdaptiveOffload {};  // as little as memory demands, hidden behind compute
 struct RecomputeAll {};     // every cheap tensor is made again, nothing is offloaded
 struct ThreeWay {};         // each unit kept, offloaded or recomputed, for the least time
-// What a recomputed unit drops: what a few matmuls and norms give again, or all but the block input, attention's results
-// included.
-enum class RecomputeScope : std::uint8_t { kAllButAttention, kLayer };
 using PlacementPolicy = std::variant<KeepAll, OffloadAll, OffloadRatio, AdaptiveOffload, RecomputeAll, ThreeWay>;
+// What a recomputed unit drops: what a few matmuls and norms give again, or all but the block input, attention's
+// results included.
+enum class RecomputeScope : std::uint8_t { kAllButAttention, kLayer };
 
 // Choices that the scenario leaves to the planner ("auto"); the fields themselves then hold 1, or their defaults.
 struct Automatic {
@@ -98,6 +98,10 @@ struct Policy {
     Granularity granularity = Granularity::kStage;
     Inventory inventory = Inventory::kRuntime;
     Automatic automatic;
+
+    bool may_recompute() const {
+        return std::holds_alternative<RecomputeAll>(placement) || std::holds_alternative<ThreeWay>(placement);
+    }
 };
 
 // Another job on every node, as a constant load. Its part is already taken off what `cluster` offers: the bytes are in

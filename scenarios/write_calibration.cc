@@ -81,8 +81,7 @@ struct Writer {
              fmt::format("forward: {} B, backward: {} B{}", decimal(c.attention_forward_workspace),
                          decimal(c.attention_backward_workspace), grouped));
         const Interference& f = c.interference;
-        const std::string gain =
-            f.memory_alone == 1 ? "" : fmt::format(", memory_alone: {}", decimal(f.memory_alone));
+        const std::string gain = f.memory_alone == 1 ? "" : fmt::format(", memory_alone: {}", decimal(f.memory_alone));
         flow("interference", fmt::format("copy_out: {}, copy_in: {}, collective: {}{}", decimal(f.copy_out),
                                          decimal(f.copy_in), decimal(f.collective), gain));
     }

@@ -35,7 +35,8 @@ std::vector<std::string> omissions(const Cluster& cluster, const Calibration& ca
     }
     if (cluster.gpu.parts > 1)
         all.emplace_back(
-            "parts of a GPU compute at the calibration's rates beside others that compute, but for memory-bound kernels "
+            "parts of a GPU compute at the calibration's rates beside others that compute, but for memory-bound "
+            "kernels "
             "beside idle ones: no sharing of power and caches");
     if (calibration.nvlink_collective.empty() || calibration.network_collective.empty()) {
         all.emplace_back("where the calibration has no table of collectives, links alone limit their rate");

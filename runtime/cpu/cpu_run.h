@@ -43,8 +43,9 @@ struct CpuOptions {
 
 class CpuRun {
 public:
-    // Runs the ranks that `arenas` are of. Refers to everything but `options`. Starts a thread per rank and per lane. Throws InputError for a schedule that
-    // cannot be issued or whose copies do not copy as many bytes as they read and write.
+    // Runs the ranks that `arenas` are of. Refers to everything but `options`. Starts a thread per rank and per lane.
+    // Throws InputError for a schedule that cannot be issued or whose copies do not copy as many bytes as they read and
+    // write.
     CpuRun(const Schedule& schedule, std::span<const RankArenas> arenas, RunMonitor& monitor, RunOp run_op,
            const CpuOptions& options = {});
     ~CpuRun();

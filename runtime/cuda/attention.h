@@ -38,12 +38,12 @@ struct AttentionGradients {
     std::optional<RotaryShape> turned_back;
 };
 
-// The plans of one rank. A forward call is cut into stretches of so many queries, each against all keys up to its end,
-// which under load is up to 5% faster than one (docs/cuda.md). A backward call is cut into the square of a subsequence's own keys, and its prefix unmasked,
-// at most so many keys at a time: a masked tile costs as much as another in cuDNN's backward. Every part leaves dQ, dK
-// and dV in bf16 in the workspace; they are summed in fp32. A prefix is cut at the last multiple of 128 keys, where
-// cuDNN's unmasked backward is right for sure; what is left of it goes with the square. So every length works, and
-// those of 128 are fast. Where there is one part only, it writes dQ where it belongs.
+// The plans of one rank. A forward call is cut into stretches of so many queries, each against all keys up to its end:
+// faster under load (docs/cuda.md). A backward call is cut into the square of a subsequence's own keys, and its prefix
+// unmasked, at most so many keys at a time: a masked tile costs as much as another in cuDNN's backward. Every part
+// leaves dQ, dK and dV in bf16 in the workspace; they are summed in fp32. A prefix is cut at the last multiple of 128
+// keys, where cuDNN's unmasked backward is right for sure; what is left of it goes with the square. So every length
+// works, and those of 128 are fast. Where there is one part only, it writes dQ where it belongs.
 //
 // O, LSE, dK and dV repeat bit by bit; dQ does if `deterministic`. One workspace is used by one call at a time.
 class AttentionPlans {

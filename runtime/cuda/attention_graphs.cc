@@ -54,9 +54,9 @@ OperationGraph forward_graph(const AttentionCall& c) {
     const TensorId k_transposed = g.memory(kKey, "key", TensorType::kBf16, transposed(keys(c)));
     const TensorId v = g.memory(kValue, "value", TensorType::kBf16, keys(c));
     const TensorId out = g.memory(kOut, "out", TensorType::kBf16, rows_of_heads(c.queries, c.heads, c.head_dim));
-    const TensorId log_sum_exp = g.memory(
-        kLogSumExp, "log-sum-exp", TensorType::kFp32,
-        {{1, c.heads, c.queries, 1}, {c.heads * c.log_sum_exp_stride, c.log_sum_exp_stride, 1, 1}});
+    const TensorId log_sum_exp =
+        g.memory(kLogSumExp, "log-sum-exp", TensorType::kFp32,
+                 {{1, c.heads, c.queries, 1}, {c.heads * c.log_sum_exp_stride, c.log_sum_exp_stride, 1, 1}});
 
     // p = softmax(q k^T / sqrt(d)), out = p v
     TensorId scores = g.product(q, k_transposed);

@@ -17,8 +17,8 @@
 namespace sluice::cuda {
 
 CudaBackend::CudaBackend(const Schedule& schedule, const RankProgram& program, const RankArenas& arenas,
-                         const DevicePart& device, IssueOp issue_op, StepTimes& times,
-                         const Disturbances& disturbances, std::function<void()> begin_step)
+                         const DevicePart& device, IssueOp issue_op, StepTimes& times, const Disturbances& disturbances,
+                         std::function<void()> begin_step)
     : schedule_(schedule),
       program_(program),
       arenas_(arenas),

@@ -44,8 +44,8 @@ struct Disturbances {
 class CudaBackend : public Backend {
 public:
     // Refers to everything. `begin_step`, if not empty, is called at the begin of every step, on the rank's thread.
-    CudaBackend(const Schedule& schedule, const RankProgram& program, const RankArenas& arenas, const DevicePart& device,
-                IssueOp issue_op, StepTimes& times, const Disturbances& disturbances = {},
+    CudaBackend(const Schedule& schedule, const RankProgram& program, const RankArenas& arenas,
+                const DevicePart& device, IssueOp issue_op, StepTimes& times, const Disturbances& disturbances = {},
                 std::function<void()> begin_step = {});
 
     void begin_step(std::uint64_t step) override;
@@ -104,8 +104,8 @@ private:
     DeviceMemory marks_;
     std::minstd_rand random_;
     std::deque<LaneState> lanes_;
-    std::atomic<std::uint64_t> steps_{0};     // begun
-    std::uint64_t looked_at_step_ = 0;        // by who watches
+    std::atomic<std::uint64_t> steps_{0};  // begun
+    std::uint64_t looked_at_step_ = 0;     // by who watches
     std::atomic<OpId> issuing_{kNoOp};
 };
 

@@ -37,7 +37,10 @@ void expect_runnable(const EngineParts& parts, const CudaOptions& options) {
             "got another precision, expected weights bf16, gradients and kv_gradients fp32 (in the scenario: "
             "precision: {weights: bf16})");
     if (!options.transport && talks(parts.schedule, parts.local.front()))
-        refuse(fmt::format("got {} ranks, expected 1: one GPU runs one rank", parts.schedule.ranks.size()));
+        refuse(
+            fmt::format("got {} ranks, expected 1: one GPU runs one rank, unless sluice run is told to cut it "
+                        "(--parts) or to use several (--gpus)",
+                        parts.schedule.ranks.size()));
     for (const RunSubsequence& sub : parts.shape.subsequences)
         if (sub.length.value % kTile != 0)
             refuse(

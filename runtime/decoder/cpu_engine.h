@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-// The engine throws InputError for a schedule that cannot be run, EnvironmentError when memory is short. All ranks of the schedule are local, or `stand_ins` take the place of the others.
+// The engine throws InputError for a schedule that cannot be run, EnvironmentError when memory is short. All ranks of
+// the schedule are local, or `stand_ins` take the place of the others.
 EngineMaker cpu_engine(const CpuOptions& options = {}, const std::optional<StandIns>& stand_ins = {});
 
 }  // namespace sluice

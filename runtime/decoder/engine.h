@@ -1,5 +1,5 @@
-// What a session runs its steps on: the CPU, or GPUs. It holds the memory of the local ranks, those that this process runs,
-// and what every op does there.
+// What a session runs its steps on: the CPU, or GPUs. It holds the memory of the local ranks, those that this process
+// runs, and what every op does there.
 #pragma once
 
 #include <cstdint>

@@ -64,7 +64,8 @@ struct GpuInterference {
     double copy_out = 1, copy_in = 1, both = 1;
 };
 
-// Of one part of a GPU that was cut into several: then all figures of kernels are of that part, while the others compute.
+// Of one part of a GPU that was cut into several: then all figures of kernels are of that part, while the others
+// compute.
 struct GpuPartFigures {
     int parts = 1;
     int multiprocessors = 0;  // of a part

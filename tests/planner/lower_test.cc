@@ -199,8 +199,9 @@ TEST(Lower, RecomputedLayersKeepTheirBlockInputsAlone) {
     for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean}) {
         s.policy.inventory = inventory;
         const Lowered lowered = lower(s);
-        EXPECT_EQ(made_again(lowered.schedule),
-                  (std::map<std::string, int>{{"norm1", units}, {"attention", units}, {"norm2", units}, {"mlp", units}}));
+        EXPECT_EQ(
+            made_again(lowered.schedule),
+            (std::map<std::string, int>{{"norm1", units}, {"attention", units}, {"norm2", units}, {"mlp", units}}));
         EXPECT_EQ(activations_of_forward(lowered.schedule),
                   size_of(s.precision.weights) * (s.model.layers * s.sequence.value * s.model.hidden));
     }

@@ -136,8 +136,8 @@ TEST(SessionMemory, ArenasAreCloseToWhatLives) {
     session.step(random_tokens(s, 1), {});
     const StepSummary summary = summarize_step(measured_trace(session.schedule(), session.engine().times(), {}));
     for (const PoolPeak& peak : summary.device_peaks) {
-        EXPECT_EQ(peak.arena.value,
-                  static_cast<std::int64_t>(session.engine().arenas(id_at<Rank>(peak.owner)).arena(Space::kDevice).size()));
+        EXPECT_EQ(peak.arena.value, static_cast<std::int64_t>(
+                                        session.engine().arenas(id_at<Rank>(peak.owner)).arena(Space::kDevice).size()));
         EXPECT_LE(peak.arena / peak.live, 1.05);
     }
     // Beside the arenas: the schedule, code, threads' stacks, OpenBLAS's buffers (one per thread that multiplies).

@@ -281,8 +281,8 @@ TEST(ReadScenario, RecomputeForms) {
     EXPECT_EQ(tiny_with("  placement: three-way\n").policy.recompute, RecomputeScope::kAllButAttention);
     for (const char* placement : {"recompute", "three-way", "auto"})
         for (const RecomputeScope scope : {RecomputeScope::kAllButAttention, RecomputeScope::kLayer})
-            EXPECT_EQ(tiny_with(std::string("  placement: ") + placement + "\n  recompute: " + std::string(name(scope)) +
-                                "\n")
+            EXPECT_EQ(tiny_with(std::string("  placement: ") + placement +
+                                "\n  recompute: " + std::string(name(scope)) + "\n")
                           .policy.recompute,
                       scope);
 }

@@ -63,8 +63,8 @@ TEST(SimulateVerb, JsonHasTheKeysOfTheContract) {
     }
     EXPECT_EQ(keys(json["wall_seconds"]), (Names{"lower", "verify", "replay"}));
     for (const auto& item : json["wall_seconds"].items()) EXPECT_TRUE(item.value() > 0) << item.key();
-    EXPECT_EQ(keys(json["plan"]), (Names{"sp", "sp_kind", "pp", "dp", "n", "lengths", "alpha", "recompute", "recomputed_layers",
-                                         "kv_offloaded_layers"}));
+    EXPECT_EQ(keys(json["plan"]), (Names{"sp", "sp_kind", "pp", "dp", "n", "lengths", "alpha", "recompute",
+                                         "recomputed_layers", "kv_offloaded_layers"}));
 }
 
 TEST(SimulateVerb, NumbersOfTheSummaryAgreeWithOneAnother) {

@@ -90,12 +90,12 @@ Wanted wanted_of(const Lowered& lowered) {
 
 struct Sum {
     Seconds time{};
-    double flops = 0;
+    Flops flops{};
     void add(std::string_view what, std::int64_t calls, Seconds each, Flops of_each) {
         fmt::print(R"({{"what": "{}", "calls": {}, "seconds": {:.4g}, "tflops": {:.1f}}})"
                    "\n",
                    what, calls, each.value, of_each.value / each.value / 1e12);
-        time += each * static_cast<double>(calls), flops += of_each.value * static_cast<double>(calls);
+        time += each * static_cast<double>(calls), flops += of_each * static_cast<double>(calls);
     }
 };
 
@@ -121,7 +121,8 @@ void measure(const Wanted& wanted, Seconds each) {
     }
     for (const auto& [what, sum] : {std::pair{"products", products}, std::pair{"attention forward", forward},
                                     std::pair{"attention backward", backward}})
-        fmt::print("{:<20} {:>9.3f} s {:>8.1f} TFLOP/s\n", what, sum.time.value, sum.flops / sum.time.value / 1e12);
+        fmt::print("{:<20} {:>9.3f} s {:>8.1f} TFLOP/s\n", what, sum.time.value,
+                   sum.flops.value / sum.time.value / 1e12);
     fmt::print("{:<20} {:>9.3f} s\n", "floor", (products.time + forward.time + backward.time).value);
 }
 

@@ -84,7 +84,9 @@ DeviceDescription describe_cuda(const DeviceOptions& options) {
 #else
 constexpr bool kHasCuda = false;
 
-EngineMaker cuda_engine_of(const DeviceOptions&, const Scenario&) { throw InternalError("this build has no CUDA backend"); }
+EngineMaker cuda_engine_of(const DeviceOptions&, const Scenario&) {
+    throw InternalError("this build has no CUDA backend");
+}
 DeviceDescription describe_cuda(const DeviceOptions&) { throw InternalError("this build has no CUDA backend"); }
 #endif
 
@@ -106,7 +108,8 @@ void expect_place_for(const DeviceOptions& options, std::uint32_t processes, std
             "sluice run: got {} processes with --device cpu, expected one: it runs all ranks as threads", processes));
     if (options.device == Device::kCpu) return;
     if (options.parts > 1 && (processes > 1 || options.gpus > 1))
-        throw InputError("sluice run: --parts: is for one process and one GPU, expected neither --gpus nor several processes");
+        throw InputError(
+            "sluice run: --parts: is for one process and one GPU, expected neither --gpus nor several processes");
     if (options.parts > 1 && ranks != static_cast<std::size_t>(options.parts))
         throw InputError(
             fmt::format("sluice run: --parts: got {}, expected {}: the scenario has so many ranks, and each runs on a "
@@ -114,10 +117,11 @@ void expect_place_for(const DeviceOptions& options, std::uint32_t processes, std
                         options.parts, ranks));
     const auto places = static_cast<std::size_t>(processes) * static_cast<std::size_t>(options.gpus);
     if ((processes > 1 || options.gpus > 1) && places != ranks)
-        throw InputError(fmt::format(
-            "sluice run: got {} processes with {} GPUs each for {} ranks, expected a GPU for every rank (--gpus says how "
-            "many each process has)",
-            processes, options.gpus, ranks));
+        throw InputError(
+            fmt::format("sluice run: got {} processes with {} GPUs each for {} ranks, expected a GPU for every rank "
+                        "(--gpus says how "
+                        "many each process has)",
+                        processes, options.gpus, ranks));
 }
 
 EngineMaker choose_engine(const DeviceOptions& options, const Scenario& scenario) {

@@ -25,8 +25,8 @@ struct DeviceOptions {
     bool deterministic = false;  // on a GPU; a CPU always is
     std::int64_t parts = 1;      // of the GPU, one for each rank
     CpuOptions cpu;
-    std::int64_t gpus = 1;  // of this process, one for each of its ranks
-    RunJob* job = nullptr;  // which this process has a part in; null: nobody else, and no watch
+    std::int64_t gpus = 1;              // of this process, one for each of its ranks
+    RunJob* job = nullptr;              // which this process has a part in; null: nobody else, and no watch
     std::optional<StandIns> stand_ins;  // in the place of ranks that are not run
 };
 

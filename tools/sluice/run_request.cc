@@ -76,7 +76,8 @@ void fill(TrainingOptions& options, const Words& words) {
     options.device.deterministic = words.deterministic;
     options.device.parts = read_count(words.parts, "--parts", 1, 1);
     if (options.device.device != Device::kCuda && !words.parts.empty())
-        throw InputError("sluice run: --parts: got it with --device cpu, expected --device cuda: parts are those of a GPU");
+        throw InputError(
+            "sluice run: --parts: got it with --device cpu, expected --device cuda: parts are those of a GPU");
     options.device.gpus = read_count(words.gpus, "--gpus", 1, 1);
     if (!words.gpus.empty() && options.device.device != Device::kCuda)
         throw InputError("sluice run: --gpus: needs --device cuda");
@@ -105,14 +106,15 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         "SCENARIO",
         &request.scenario,
         {{"--device", "DEVICE", "cpu (the default) or cuda", &words.device},
-         {"--parts", "P", "cut the GPU into P parts, and run each of the scenario's P ranks on one of them", &words.parts},
+         {"--parts", "P", "cut the GPU into P parts, and run each of the scenario's P ranks on one of them",
+          &words.parts},
          {"--gpus", "N", "GPUs of this process, one for each rank that it runs (1)", &words.gpus},
          {"--rank", "K", "which process of --ranks this is, where no launcher says so", &words.launch.rank},
          {"--ranks", "N", "how many processes run the scenario", &words.launch.ranks},
          {"--rendezvous", "POINT", "where they meet: tcp:HOST:PORT or file:PATH (MASTER_ADDR:MASTER_PORT)",
           &words.launch.rendezvous},
-         {"--stall", "SECONDS", "end a step in which no op ends for so long, 0 for never (5, or 10 times the longest op)",
-          &words.stall},
+         {"--stall", "SECONDS",
+          "end a step in which no op ends for so long, 0 for never (5, or 10 times the longest op)", &words.stall},
          {"--deterministic", "", "the same bits in every run, on a GPU too, where it costs speed and memory", nullptr,
           &words.deterministic},
          {"--steps", "N", "train until step N has been done", &words.steps},
@@ -142,7 +144,8 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         "  sluice run scenarios/dense-3b-32k-h200x1.yaml --device cuda --data corpus.bin --steps 10\n"
         "  sluice run scenarios/dense-1b-128k-h200-split2.yaml --device cuda --parts 2 --data corpus.bin --steps 10\n"
         "  sluice run scenarios/dense-1b-64k-h200x2-pp2.yaml --device cuda --gpus 2 --data corpus.bin --steps 10\n"
-        "  torchrun --nproc-per-node 2 --no-python sluice run scenarios/dense-1b-64k-h200x2-pp2.yaml --device cuda --data "
+        "  torchrun --nproc-per-node 2 --no-python sluice run scenarios/dense-1b-64k-h200x2-pp2.yaml --device cuda "
+        "--data "
         "corpus.bin --steps 10\n"
         "  sluice run scenarios/slice-gpt7b-1m-h200x32.yaml --rank-slice 24 --device cuda --data corpus.bin --steps 2\n"
         "  sluice run mine.yaml --data corpus.txt --steps 5 --predicted predicted.trace --trace measured.trace"};
@@ -150,7 +153,7 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
     refuse(words, request);
     fill(request.options, words);
     request.place = read_launch_place(words.launch, process_environment());
-    request.stall = read_number(words.stall, "--stall", -1, 1e6);
+    if (!words.stall.empty()) request.stall = Seconds{read_number(words.stall, "--stall", 0, 1e6)};
     if (request.place.processes > 1 && !words.adapt.empty())
         throw InputError("sluice run: --adapt: is not for several processes, expected one");
     request.patience = read_count(words.adapt, "--adapt", 0);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/units.h"
 #include "runtime/rendezvous/launch_place.h"
 #include "tools/sluice/training_run.h"
 #include "tools/sluice/verbs.h"
@@ -17,7 +18,7 @@ struct RunRequest {
     std::int64_t patience = 0;          // of --adapt; 0: none
     std::string log, trace, predicted;  // paths; empty: none
     LaunchPlace place;                  // of this process
-    double stall = -1;                  // seconds; negative: not said
+    std::optional<Seconds> stall;       // nothing: not said
     std::string rank_slice;             // a rank, to be run alone; empty: all
     std::string slice, delays;          // paths, with that; empty: planned here, no delays
     bool json = false;

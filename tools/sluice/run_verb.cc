@@ -61,14 +61,12 @@ int print_refusal(const Scenario& scenario, const std::vector<std::string>& reas
 
 // No op that is as long as predicted is taken for a stuck one.
 std::chrono::milliseconds stall_limit(const RunRequest& request, const PlannedRun& planned) {
-    double seconds = request.stall;
-    if (seconds < 0) {
-        seconds = 5;
+    Seconds limit = request.stall.value_or(Seconds{5});
+    if (!request.stall)
         for (const Op& op : planned.schedule.ops)
             if (const auto* work = std::get_if<Compute>(&op.work))
-                seconds = std::max(seconds, 10 * compute_time(*work, planned.scenario.calibration).value);
-    }
-    return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+                limit = std::max(limit, compute_time(*work, planned.scenario.calibration) * 10.0);
+    return std::chrono::milliseconds(static_cast<std::int64_t>(limit.value * 1e3));
 }
 
 // What --rank-slice asks for instead of the whole plan; the prediction is of the step of all ranks.
@@ -169,8 +167,7 @@ int run_verb(const Arguments& arguments) {
     std::vector<std::string> refused, notes;
     const Scenario scenario = read_scenario(request->scenario);
     const bool alone = !request->rank_slice.empty();
-    std::optional<PlannedRun> planned =
-        alone ? plan_slice(scenario, *request, refused) : plan_run(scenario, refused);
+    std::optional<PlannedRun> planned = alone ? plan_slice(scenario, *request, refused) : plan_run(scenario, refused);
     if (!planned) return print_refusal(scenario, refused, request->json);
     if (alone) {
         if (request->place.processes > 1 || request->options.device.gpus > 1 || request->options.device.parts > 1)

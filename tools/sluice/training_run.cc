@@ -93,9 +93,8 @@ std::optional<PlannedRun> plan_run(Scenario scenario, std::vector<std::string>& 
     if (!problems.empty())
         throw InternalError(fmt::format("the planner made an invalid schedule: {}", problems.front().message));
     const Seconds floor = busiest_compute(schedule, scenario.calibration);
-    return PlannedRun{std::move(scenario), std::move(step.plan), std::move(step.folded),
-                      std::move(schedule), floor,                step.estimate,
-                      std::nullopt};
+    return PlannedRun{std::move(scenario), std::move(step.plan), std::move(step.folded), std::move(schedule), floor,
+                      step.estimate,       std::nullopt};
 }
 
 void expect_usable(const TrainingOptions& options, const Scenario& scenario) {
@@ -111,7 +110,7 @@ struct TrainingRun::State {
     EngineWatch watch;  // goes before the session
     DeviceDescription device;
     std::string schedule_fingerprint;
-    std::optional<StepTimes> times;  // of the last step, of all ranks, where others run some of them
+    std::optional<StepTimes> times;   // of the last step, of all ranks, where others run some of them
     std::int64_t first_sequence = 0;  // of step 1; not 0 after a resume with another batch
 
     State(PlannedRun planned_in, TrainingOptions options_in)
@@ -291,28 +290,27 @@ std::string step_line(const StepRecord& r, std::int64_t steps) {
         "step {:>{}}/{}  loss {}  gradient {:.3f}  {:.0f} tokens/s  {}  exposed copies {:.1f}%  of floor {:.0f}%  "
         "peak {} device, {} host",
         r.report.step, fmt::formatted_size("{}", steps), steps,
-        r.report.loss ? fmt::format("{:.4f}", *r.report.loss) : "-", r.report.gradient_norm,
-        r.tokens_per_second, format(r.report.time), 100 * r.exposed_copies, 100 * r.of_floor, format(r.device_peak),
-        format(r.host_peak));
+        r.report.loss ? fmt::format("{:.4f}", *r.report.loss) : "-", r.report.gradient_norm, r.tokens_per_second,
+        format(r.report.time), 100 * r.exposed_copies, 100 * r.of_floor, format(r.device_peak), format(r.host_peak));
 }
 
 std::string step_json(const StepRecord& r) {
     using Json = nlohmann::ordered_json;
     return Json{{"step", r.report.step},
-                                  {"loss", r.report.loss ? Json(*r.report.loss) : Json(nullptr)},
-                                  {"gradient_norm", r.report.gradient_norm},
-                                  {"learning_rate", r.learning_rate},
-                                  {"step_seconds", r.report.time.value},
-                                  {"tokens_per_second", r.tokens_per_second},
-                                  {"exposed_copy_share", r.exposed_copies},
-                                  {"worst_exposed_copy_share", r.worst_exposed_copies},
-                                  {"floor_share", r.of_floor},
-                                  {"device_peak_bytes", r.device_peak.value},
-                                  {"host_peak_bytes", r.host_peak.value},
-                                  {"device_arena_bytes", r.memory.device.value},
-                                  {"host_arena_bytes", r.memory.host.value},
-                                  {"process_bytes", r.memory.process.value},
-                                  {"device_beyond_arena_bytes", r.memory.device_beyond.value}}
+                {"loss", r.report.loss ? Json(*r.report.loss) : Json(nullptr)},
+                {"gradient_norm", r.report.gradient_norm},
+                {"learning_rate", r.learning_rate},
+                {"step_seconds", r.report.time.value},
+                {"tokens_per_second", r.tokens_per_second},
+                {"exposed_copy_share", r.exposed_copies},
+                {"worst_exposed_copy_share", r.worst_exposed_copies},
+                {"floor_share", r.of_floor},
+                {"device_peak_bytes", r.device_peak.value},
+                {"host_peak_bytes", r.host_peak.value},
+                {"device_arena_bytes", r.memory.device.value},
+                {"host_arena_bytes", r.memory.host.value},
+                {"process_bytes", r.memory.process.value},
+                {"device_beyond_arena_bytes", r.memory.device_beyond.value}}
         .dump();
 }
 

@@ -125,9 +125,9 @@ TEST_F(CudaTraining, RecomputedLayersGiveTheSameBitsOverTenSteps) {
         s.policy.placement = RecomputeAll{}, s.policy.recompute = RecomputeScope::kLayer;
         for (const TraversalOrder order : {TraversalOrder::kSubsequenceMajor, TraversalOrder::kLayerMajor})
             for (const Inventory inventory : {Inventory::kRuntime, Inventory::kLean}) {
-                SCOPED_TRACE(testing::Message() << "style " << static_cast<int>(style) << ", order "
-                                                << static_cast<int>(order) << ", inventory "
-                                                << static_cast<int>(inventory));
+                SCOPED_TRACE(testing::Message()
+                             << "style " << static_cast<int>(style) << ", order " << static_cast<int>(order)
+                             << ", inventory " << static_cast<int>(inventory));
                 s.policy.order = order, s.policy.inventory = inventory;
                 EXPECT_EQ(losses, losses_of(s, 10, cuda_engine(deterministic()), &other));
                 expect_same_bits(kept, other);
@@ -210,8 +210,8 @@ StepTokens text_tokens(const Scenario& s, int step) {
 }
 
 // A run in bf16 strays from one in fp32 by rounding, which learning from ever new text damps at a moderate rate: the
-// CPU's own run strays by 0.0016 of the loss at most when its first weights are disturbed by one unit of bf16 (2^-8). At
-// three times the rate it strays by 0.05 after a spike of the loss, and nothing could be told apart.
+// CPU's own run strays by 0.0016 of the loss at most when its first weights are disturbed by one unit of bf16 (2^-8).
+// At three times the rate it strays by 0.05 after a spike of the loss, and nothing could be told apart.
 TEST_F(CudaTraining, FollowsTheCpusLossOverFiftyStepsOnText) {
     constexpr float kLearningRate = 3e-4F;
     const auto losses_on = [&](DataType weights, const EngineMaker& engine) {

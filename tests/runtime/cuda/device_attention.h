@@ -34,8 +34,8 @@ struct AttentionInput {
 
     friend void PrintTo(const AttentionInput& c, std::ostream* out) {
         *out << c.begin << "+" << c.length << ", " << c.heads << "/" << c.kv_heads << " x " << c.head_dim << ", gap "
-             << c.gap << ", " << c.keys_at_once << " keys, " << c.queries_at_once << " queries at once" << (c.low > 0 ? ", low scores" : "")
-             << (c.turned_back ? ", turned back" : "");
+             << c.gap << ", " << c.keys_at_once << " keys, " << c.queries_at_once << " queries at once"
+             << (c.low > 0 ? ", low scores" : "") << (c.turned_back ? ", turned back" : "");
     }
 };
 
