@@ -9,6 +9,22 @@
 
 namespace sluice::cuda {
 
+namespace {
+
+int attribute(cudaDeviceAttr which, int device) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, device), "the GPU's properties");
+    return value;
+}
+
+// Two transfers per clock. The clock is in kHz, the width in bits.
+BytesPerSecond memory_peak(int device) {
+    const double clock = 1e3 * attribute(cudaDevAttrMemoryClockRate, device);
+    return BytesPerSecond{2 * clock * attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8};
+}
+
+}  // namespace
+
 GpuDescription describe_gpu() {
     int device = 0, driver = 0, runtime = 0;
     check(cudaGetDevice(&device), "no GPU");
@@ -23,7 +39,9 @@ GpuDescription describe_gpu() {
             cublas_description(),
             cudnn_description(),
             Bytes{static_cast<std::int64_t>(properties.totalGlobalMem)},
-            properties.multiProcessorCount};
+            properties.multiProcessorCount,
+            Bytes{properties.l2CacheSize},
+            memory_peak(device)};
 }
 
 }  // namespace sluice::cuda

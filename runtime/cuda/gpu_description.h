@@ -13,6 +13,8 @@ struct GpuDescription {
     std::string driver, runtime, cublas, cudnn;  // versions
     Bytes memory{};
     int multiprocessors = 0;
+    Bytes l2{};
+    BytesPerSecond memory_peak{};  // by the memory's clock and the width of its bus; 0: the driver does not tell
 };
 // Of the current device. Throws EnvironmentError where there is none.
 GpuDescription describe_gpu();

@@ -51,8 +51,10 @@ std::string driver_version(const std::string& cuda) {
 
 GpuMachine describe_machine() {
     const GpuDescription gpu = describe_gpu();
-    return {gpu.name, driver_version(gpu.driver), gpu.runtime,   gpu.cublas, gpu.cudnn, gpu.memory,
-            {},       gpu.multiprocessors,        this_machine()};
+    GpuMachine machine{gpu.name, driver_version(gpu.driver), gpu.runtime,   gpu.cublas, gpu.cudnn, gpu.memory,
+                       {},       gpu.multiprocessors,        this_machine()};
+    machine.l2 = gpu.l2, machine.memory_peak = gpu.memory_peak;
+    return machine;
 }
 
 void expect_free_memory(int parts) {

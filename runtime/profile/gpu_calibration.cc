@@ -151,13 +151,37 @@ Calibration gpu_calibration(const GpuFigures& f, const std::string& name) {
 
 namespace {
 
-// What was measured of the kernels is a part's already.
+constexpr std::int64_t kCaches = 4;  // a call that moves so many L2 caches' worth finds next to nothing in it
+
+// The fastest kernel whose operands come from the memory: those that the L2 may hold count only where there are no
+// others.
+BytesPerSecond fastest_from_memory(const GpuFigures& f) {
+    BytesPerSecond large{0}, any{0};
+    for (const PointwiseFigure& p : f.pointwise) {
+        any = std::max(any, p.rate());
+        if (p.traffic / p.calls >= f.machine.l2 * kCaches) large = std::max(large, p.rate());
+    }
+    return large.value > 0 ? large : any;
+}
+
+// A kernel that moves less than schedules count seems faster than the memory is.
+
+BytesPerSecond at_most_peak(BytesPerSecond rate, const GpuMachine& m) {
+    return m.memory_peak.value > 0 ? std::min(rate, m.memory_peak) : rate;
+}
+
+// What was measured of the kernels is a part's already, beside products of the others, which leave it more than its
+// share of the memory's bandwidth: all parts together get at most the peak. Where that is not known, only what one part
+// had when it was alone is.
+BytesPerSecond memory_bandwidth_of_all_parts(const GpuFigures& f) {
+    const double parts = f.machine.memory_peak.value > 0 ? f.part.parts : f.part.memory_alone;
+    return at_most_peak(std::max(fastest_from_memory(f) * parts, f.part.copy * 2.0), f.machine);
+}
+
 void cut(Cluster& c, const GpuPartFigures& part) {
     c.gpus_per_node = c.gpu.parts = part.parts;
     c.gpu.name += fmt::format(" part of {} SMs", part.multiprocessors);
     c.gpu.memory = mebibytes(c.gpu.memory / part.parts);
-    // All parts together move at least this, and what a copy reads and writes.
-    c.gpu.memory_bandwidth = std::max(c.gpu.memory_bandwidth * static_cast<double>(part.parts), part.copy * 2.0);
     c.nvlink = {part.copy, part.copy_latency};
 }
 
@@ -171,7 +195,8 @@ Cluster gpu_cluster(const GpuFigures& f, const std::string& name) {
     c.gpu.memory = mebibytes(m.memory);
     c.gpu.reserved = round_up(m.reserved, 1_MiB);
     for (const ProductFigure& p : f.products) c.gpu.peak = std::max(c.gpu.peak, flops(p.shape) / p.mean());
-    for (const PointwiseFigure& p : f.pointwise) c.gpu.memory_bandwidth = std::max(c.gpu.memory_bandwidth, p.rate());
+    c.gpu.memory_bandwidth =
+        f.part.parts > 1 ? memory_bandwidth_of_all_parts(f) : at_most_peak(fastest_from_memory(f), m);
     SLUICE_CHECK(!f.copies.rates.empty(), "copies are measured");
     const GpuCopyRates& copies = f.copies.rates.back();
     c.pcie.d2h = c.pcie.switch_d2h = copies.out;

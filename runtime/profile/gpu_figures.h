@@ -20,6 +20,8 @@ struct GpuMachine {
     Bytes reserved{};                            // what the context and the libraries hold when all have been used
     int multiprocessors = 0;
     Machine host;
+    Bytes l2{};                    // cache of the whole GPU; 0: not known
+    BytesPerSecond memory_peak{};  // of the whole GPU, by clock and bus width; 0: not known
 };
 
 // The three products of a linear layer, which schedules do not tell apart: forward Y = X W^T is the shape; the gradient

@@ -122,7 +122,7 @@ TEST(GpuProfileReport, PartsAreReadBack) {
     EXPECT_EQ(cut.gpu.memory, whole.gpu.memory / 2);
     EXPECT_EQ(cut.pcie.d2h.value, whole.pcie.d2h.value);  // of all parts together
     EXPECT_EQ(cut.nvlink.bandwidth.value, 1.5e12);
-    EXPECT_EQ(cut.gpu.memory_bandwidth.value, std::max(2 * whole.gpu.memory_bandwidth.value, 3e12));
+    EXPECT_EQ(cut.gpu.memory_bandwidth.value, 1.25 * whole.gpu.memory_bandwidth.value);  // no peak known: one alone
     for (const std::string& text : {rates.str(), machine.str()})
         EXPECT_NE(text.find("profile --device cuda --parts 2"), std::string::npos) << text;
     EXPECT_NE(gpu_profile_text(r).find("one of 2 parts"), std::string::npos);

@@ -297,16 +297,18 @@ FileOrigin gpu_cluster_origin(const GpuProfileReport& r) {
     origin.sources = {{"profile", measured_by(r)},
                       {"divided", "how sluice profile divides a machine: docs/profile.md"}};
     origin.blocks[""] = {"divided", "one GPU, whatever else the host has"};
-    origin.blocks["gpu"] = {"",
-                            "memory: what a process sees; reserved: what the context and the libraries held in the "
-                            "end, and an engine's scratch; peak: the fastest layer measured, so that MFU is against "
-                            "it; memory_bandwidth: the fastest kernel measured"};
+    origin.blocks["gpu"] = {
+        "",
+        "memory: what a process sees; reserved: what the context and the libraries held in the "
+        "end, and an engine's scratch; peak: the fastest layer measured, so that MFU is against "
+        "it; memory_bandwidth: the fastest kernel that finds nothing in the L2, at most the memory's peak"};
     if (parts > 1) {
         origin.blocks["gpu"] = {
             "",
             "memory: a part's share of what a process sees; reserved: its share of what the context "
             "and the libraries held in the end, and its own engine's workspaces; peak: the fastest "
-            "layer measured on a part; memory_bandwidth: what all parts together move at least"};
+            "layer measured on a part; memory_bandwidth: the fastest kernel of a part that finds nothing "
+            "in the L2, for all parts, at most the memory's peak"};
         origin.blocks["nvlink"] = {"",
                                    "a copy of 64 MiB within the GPU's memory by one part; latency: of one from part "
                                    "to part with the events that both sides wait for"};

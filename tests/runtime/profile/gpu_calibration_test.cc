@@ -115,6 +115,35 @@ TEST(GpuCalibration, WorkspacesAreBoundByQueriesAndKeys) {
     EXPECT_EQ(bound.grouped_backward, 0);
 }
 
+// As one of two parts of an H200 was measured beside products: 3481 GB/s with 1 GiB, more with what the L2 holds.
+GpuFigures part_of_an_h200() {
+    GpuFigures f;
+    f.machine.memory = 140_GiB, f.machine.l2 = 60_MiB;
+    f.machine.memory_peak = BytesPerSecond{4800e9};
+    f.products = {product(8192, 8192, 8192, 300)};
+    const auto residual = [](Bytes traffic, double rate) {
+        return PointwiseFigure{PointwiseKernel::kResidual, exactly(traffic / BytesPerSecond{rate}), traffic, 1};
+    };
+    f.pointwise = {residual(16_MiB, 9e12), residual(1_GiB, 3481e9)};
+    f.copies.rates = {{256_MiB, BytesPerSecond{55e9}, BytesPerSecond{55e9}, {}, {}}};
+    f.part = {2, 64, 1.2, 1, BytesPerSecond{1.2e12}, Seconds{1e-5}};
+    return f;
+}
+
+TEST(GpuCalibration, PartsTogetherHaveNoMoreThanThePeakOfTheMemory) {
+    GpuFigures f = part_of_an_h200();
+    EXPECT_EQ(gpu_cluster(f, "split").gpu.memory_bandwidth.value, 4800e9);  // not 6962
+    f.machine.memory_peak = {};  // unknown: what one part has alone is what is known to be there
+    EXPECT_NEAR(gpu_cluster(f, "split").gpu.memory_bandwidth.value, 1.2 * 3481e9, 1e6);
+    f.machine.memory_peak = BytesPerSecond{4800e9};
+    f.pointwise.back().time = exactly(1_GiB / BytesPerSecond{1e12});  // four times what the L2 holds counts, no less
+    EXPECT_NEAR(gpu_cluster(f, "split").gpu.memory_bandwidth.value, 2.4e12, 1e6);  // a copy reads and writes
+    f.part = {};
+    EXPECT_NEAR(gpu_cluster(f, "whole").gpu.memory_bandwidth.value, 1e12, 1e6);
+    f.machine.l2 = 1_GiB;  // nothing is large enough
+    EXPECT_EQ(gpu_cluster(f, "whole").gpu.memory_bandwidth.value, 4800e9);
+}
+
 TEST(GpuCalibration, WithoutLeavesATenthAtLeast) {
     const Measurement whole{Seconds{10}, Seconds{9}, Seconds{12}};
     EXPECT_EQ(without(whole, Seconds{4}).median, Seconds{6});
