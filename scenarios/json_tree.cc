@@ -15,7 +15,6 @@
 namespace sluice {
 namespace {
 
-constexpr std::size_t kLongestText = std::size_t{1} << 20;
 constexpr std::size_t kDeepest = 16;
 
 [[noreturn]] void refuse(std::string_view origin, YamlPlace place, std::string_view message) {
@@ -183,9 +182,9 @@ private:
 
 }  // namespace
 
-YamlNode parse_json(std::string_view text, std::string_view origin) {
-    if (text.size() > kLongestText)
-        throw InputError(fmt::format("{}: larger than the limit of {} bytes", origin, kLongestText));
+YamlNode parse_json(std::string_view text, std::string_view origin, std::size_t longest) {
+    if (text.size() > longest)
+        throw InputError(fmt::format("{}: larger than the limit of {} bytes", origin, longest));
     // The library takes a NUL for the end of the text.
     if (const std::size_t nul = text.find('\0'); nul != text.npos)
         refuse(origin, TokenCursor(text).place_of(nul), "not valid JSON: got byte 0x00");
