@@ -70,7 +70,8 @@ std::vector<KeyRange> parts_of(const AttentionShape& s, std::int64_t keys_at_onc
 struct BackwardLayout {
     std::int64_t key_gradient = 0, value_gradient = 0;        // bf16, of the part at hand
     std::int64_t out_dot = 0, query_accumulator = 0;          // fp32, of the part at hand
-    std::int64_t query_gradient = 0, query_gradient_sum = 0;  // of the part at hand, bf16; fp32. One part: neither
+    std::int64_t query_gradient = 0, query_gradient_sum = 0;  // of the part at hand, bf16; fp32, or bf16 of the first
+                                                              // of two parts. One part: neither
     std::int64_t of_cudnn = 0;                                // cuDNN's own
     std::int64_t bytes = 0;
 };
@@ -271,39 +272,58 @@ Element* at(std::byte* workspace, std::int64_t offset) {
     return reinterpret_cast<Element*>(workspace + offset);
 }
 
+// Adds a part's dK and dV to the accumulators; of the last part the rows in front of the own keys, if these are left.
+void add_part(Stream stream, const Part& part, const BackwardLayout& layout, const AttentionShape& s,
+              const AttentionGradients& out, std::byte* workspace) {
+    const std::int64_t kv_width = s.kv_heads * s.head_dim, begin = part.keys.first;
+    const std::int64_t count = part.keys.causal && !out.adds_own ? s.begin.value - begin : part.keys.count;
+    accumulate(stream, ConstBf16Matrix(at<Bf16>(workspace, layout.key_gradient), count, kv_width),
+               out.key.row_range(begin, count), out.begins);
+    accumulate(stream, ConstBf16Matrix(at<Bf16>(workspace, layout.value_gradient), count, kv_width),
+               out.value.row_range(begin, count), out.begins);
+}
+
 }  // namespace
 
 void AttentionPlans::backward(Stream stream, const AttentionShape& s, const AttentionOperands& in,
                               const ConstAttentionSaved& saved, ConstBf16Matrix dout, const AttentionGradients& out,
                               std::byte* workspace) {
     const Prepared& p = state_->prepared(s);
-    const std::int64_t width = s.heads * s.head_dim, kv_width = s.kv_heads * s.head_dim;
+    const std::int64_t width = s.heads * s.head_dim;
     check_operands(s, p.strides, in, saved);
     check_operand(dout, "dout", s.length.value, width, width);
     check_operand(out.query, "gradient of the query", s.length.value, width, p.strides.query_gradient);
-    const bool straight = p.backward.size() == 1;
+    // Of two parts the first is kept in bf16; of more their sum in fp32. The last is added where dQ is rounded.
+    const std::size_t parts = p.backward.size();
     const Bf16Matrix dq(at<Bf16>(workspace, p.layout.query_gradient), s.length.value, width);
+    const Bf16Matrix first_dq(at<Bf16>(workspace, p.layout.query_gradient_sum), s.length.value, width);
     const Fp32Matrix dq_sum(at<float>(workspace, p.layout.query_gradient_sum), s.length.value, width);
 
     state_->handle.set_stream(stream);
-    bool first = true;
-    for (const Part& part : p.backward) {
-        run_part(state_->handle, part, {in, saved, dout, straight ? out.query.data : dq.data, workspace, p.layout},
-                 state_->deterministic);
-        const auto [begin, count, causal] = part.keys;
-        const ConstBf16Matrix dk(at<Bf16>(workspace, p.layout.key_gradient), count, kv_width);
-        const ConstBf16Matrix dv(at<Bf16>(workspace, p.layout.value_gradient), count, kv_width);
-        accumulate(stream, dk, out.key.row_range(begin, count), out.begins);
-        accumulate(stream, dv, out.value.row_range(begin, count), out.begins);
-        if (!straight) accumulate(stream, dq, dq_sum, std::exchange(first, false));
+    for (std::size_t i = 0; i < parts; ++i) {
+        const Bf16Matrix& to = parts == 1 ? out.query : parts == 2 && i == 0 ? first_dq : dq;
+        run_part(state_->handle, p.backward[i], {in, saved, dout, to.data, workspace, p.layout}, state_->deterministic);
+        add_part(stream, p.backward[i], p.layout, s, out, workspace);
+        if (parts > 2 && i + 1 < parts) accumulate(stream, dq, dq_sum, i == 0);
     }
     const RotaryShape rotary = out.turned_back.value_or(RotaryShape{s.head_dim, s.head_dim});
-    if (!straight) {
-        rotate_and_round(stream, rotary, s.begin, RotationSense::kBackward, out.turned_back ? width : 0, dq_sum,
-                         out.query);
-    } else if (out.turned_back) {
+    const std::int64_t turned = out.turned_back ? width : 0;
+    if (parts == 1 && out.turned_back)
         rotate(stream, rotary, s.begin, RotationSense::kBackward, out.query);
-    }
+    else if (parts == 2)
+        rotate_and_round(stream, rotary, s.begin, RotationSense::kBackward, turned, first_dq, dq, out.query);
+    else if (parts > 2)
+        rotate_and_round(stream, rotary, s.begin, RotationSense::kBackward, turned, dq_sum, dq, out.query);
+}
+
+OwnKeyGradients AttentionPlans::own_gradients(const AttentionShape& s, const std::byte* workspace) const {
+    const Prepared& p = state_->prepared(s);
+    const std::int64_t kv_width = s.kv_heads * s.head_dim, in_front = s.begin.value - p.backward.back().keys.first;
+    const auto rows = [&](std::int64_t offset) {
+        return ConstBf16Matrix(reinterpret_cast<const Bf16*>(workspace + offset), in_front + s.length.value, kv_width)
+            .row_range(in_front, s.length.value);
+    };
+    return {rows(p.layout.key_gradient), rows(p.layout.value_gradient)};
 }
 
 }  // namespace sluice::cuda

@@ -36,14 +36,23 @@ struct AttentionGradients {
     bool begins = false;    // they are overwritten instead of added to
     // The query's gradient is turned back by RoPE, whose positions are those of the call; nothing: it is left as it is.
     std::optional<RotaryShape> turned_back;
+    // false: the gradients of the own keys (rows `begin` on) are not added to the accumulators but left in bf16 where
+    // own_gradients() says. For a caller that adds the last ones: one pass less over the sums.
+    bool adds_own = true;
+};
+
+// Gradients of the subsequence's own keys: (length, kv_heads * head_dim).
+struct OwnKeyGradients {
+    ConstBf16Matrix key, value;
 };
 
 // The plans of one rank. A forward call is cut into stretches of so many queries, each against all keys up to its end:
 // faster under load (docs/cuda.md). A backward call is cut into the square of a subsequence's own keys, and its prefix
 // unmasked, at most so many keys at a time: a masked tile costs as much as another in cuDNN's backward. Every part
-// leaves dQ, dK and dV in bf16 in the workspace; they are summed in fp32. A prefix is cut at the last multiple of 128
-// keys, where cuDNN's unmasked backward is right for sure; what is left of it goes with the square. So every length
-// works, and those of 128 are fast. Where there is one part only, it writes dQ where it belongs.
+// leaves dQ, dK and dV in bf16 in the workspace; they are summed in fp32, dQ in the pass that rounds it. A prefix is
+// cut at the last multiple of 128 keys, where cuDNN's unmasked backward is right for sure; what is left of it goes with
+// the square. So every length works, and those of 128 are fast. Where there is one part only, it writes dQ where it
+// belongs.
 //
 // O, LSE, dK and dV repeat bit by bit; dQ does if `deterministic`. One workspace is used by one call at a time.
 class AttentionPlans {
@@ -79,6 +88,8 @@ public:
     void forward(Stream, const AttentionShape&, const AttentionOperands&, const AttentionSaved&, std::byte* workspace);
     void backward(Stream, const AttentionShape&, const AttentionOperands&, const ConstAttentionSaved&,
                   ConstBf16Matrix dout, const AttentionGradients&, std::byte* workspace);
+    // What backward() leaves where it does not add the own keys' gradients; until the workspace is used again.
+    OwnKeyGradients own_gradients(const AttentionShape&, const std::byte* workspace) const;
 
     // Every plan built, with the library's engine, for provenance.
     std::vector<std::string> choices() const;

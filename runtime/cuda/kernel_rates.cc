@@ -58,6 +58,9 @@ void norms(Bench& b, std::int64_t rows, std::int64_t hidden) {
         const auto name = [&](const char* rms, const char* layer) { return centred ? layer : rms; };
         b.run(name("rms_norm_forward", "layer_norm_forward"), rows, hidden, 4,
               [&] { norm_forward(nullptr, p.bf16(rows, hidden), w, p.bf16(rows, hidden), statistics); });
+        b.run(name("copy_rms_norm_forward", "copy_layer_norm_forward"), rows, hidden, 6, [&] {
+            copy_norm_forward(nullptr, p.bf16(rows, hidden), p.bf16(rows, hidden), w, p.bf16(rows, hidden), statistics);
+        });
         b.run(name("residual_rms_norm_forward", "residual_layer_norm_forward"), rows, hidden, 8, [&] {
             residual_norm_forward(nullptr, p.bf16(rows, hidden), p.bf16(rows, hidden), p.bf16(rows, hidden), w,
                                   p.bf16(rows, hidden), statistics);
@@ -97,13 +100,20 @@ void rotations(Bench& b, std::int64_t rows, std::int64_t hidden) {
         rotate(nullptr, shape, Tokens{100000}, RotationSense::kForward,
                p.bf16(rows, 2 * kKeyColumns).column_range(0, kKeyColumns));
     });
-    b.run("rotate_and_round, K and V", rows, 2 * kKeyColumns, 6, [&] {
+    b.run("rotate_and_round, K beside V", rows, kKeyColumns, 8, [&] {
         rotate_and_round(nullptr, shape, Tokens{100000}, RotationSense::kBackward, kKeyColumns,
-                         p.fp32(rows, 2 * kKeyColumns), p.bf16(rows, 2 * kKeyColumns));
+                         p.fp32(rows, 2 * kKeyColumns).column_range(0, kKeyColumns), p.bf16(rows, kKeyColumns),
+                         p.bf16(rows, 2 * kKeyColumns).column_range(0, kKeyColumns));
+    });
+    b.run("rotate_and_round, V beside K", rows, kKeyColumns, 8, [&] {
+        rotate_and_round(nullptr, shape, Tokens{100000}, RotationSense::kBackward, 0,
+                         p.fp32(rows, 2 * kKeyColumns).column_range(kKeyColumns, kKeyColumns),
+                         p.bf16(rows, kKeyColumns),
+                         p.bf16(rows, 2 * kKeyColumns).column_range(kKeyColumns, kKeyColumns));
     });
     b.run("rotate_and_round, Q", rows, hidden, 6, [&] {
-        rotate_and_round(nullptr, shape, Tokens{100000}, RotationSense::kBackward, hidden, p.fp32(rows, hidden),
-                         p.bf16(rows, hidden));
+        rotate_and_round(nullptr, shape, Tokens{100000}, RotationSense::kBackward, hidden, p.bf16(rows, hidden),
+                         p.bf16(rows, hidden), p.bf16(rows, hidden));
     });
 }
 

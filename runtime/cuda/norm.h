@@ -16,6 +16,9 @@ struct NormWeights {
 // overwritten. y may be x itself.
 void norm_forward(Stream, ConstBf16Matrix x, const NormWeights&, Bf16Matrix y, float* statistics);
 
+// Likewise, and copy = x in the same pass over memory.
+void copy_norm_forward(Stream, ConstBf16Matrix x, Bf16Matrix copy, const NormWeights&, Bf16Matrix y, float* statistics);
+
 // sum = a + b, rounded to bf16, and its norm, in one pass over memory. sum may be a or b.
 void residual_norm_forward(Stream, ConstBf16Matrix a, ConstBf16Matrix b, Bf16Matrix sum, const NormWeights&,
                            Bf16Matrix y, float* statistics);

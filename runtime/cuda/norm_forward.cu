@@ -5,9 +5,12 @@
 namespace sluice::cuda {
 namespace {
 
+// What is normed: a matrix, the same and a copy of it made on the way, or the sum of two.
+enum class Normed : std::uint8_t { kMatrix, kCopied, kSum };
+
 struct Forward {
     ConstBf16Matrix a, b;  // b: data null for none
-    Bf16Matrix sum;        // of both
+    Bf16Matrix sum;        // of both, or the copy; data null for neither
     NormWeights weights;
     Bf16Matrix y;
     float* statistics;
@@ -39,6 +42,15 @@ __device__ void add_row(Bf16Matrix sum, std::int64_t row, const Row<kVectors>& o
     }
 }
 
+template <int kVectors, bool kAligned>
+__device__ void store_row(Bf16Matrix to, std::int64_t row, const Row<kVectors>& x) {
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+        const std::int64_t left = row < to.rows ? to.columns - norm_column(v) : 0;
+        store_part<kAligned>(to.row(row) + norm_column(v), x[v], left);
+    }
+}
+
 // Sum over the row of (x - mean)^2. Elements beyond the row are zeros, which are not the mean.
 template <int kVectors, bool kAligned>
 __device__ float squared_differences(const Row<kVectors>& x, std::int64_t columns, float mean) {
@@ -58,7 +70,7 @@ __device__ float squared_differences(const Row<kVectors>& x, std::int64_t column
 // threadIdx.y: row of the block. The row stays in registers from the first read to the last write. Multiplications and
 // additions are fused here, not by the compiler, which could choose otherwise for another layout.
 // Blocks per SM: as many as registers allow without any going to memory.
-template <int kVectors, bool kAligned, bool kCentred, bool kAdds>
+template <int kVectors, bool kAligned, bool kCentred, Normed kNormed>
 __global__ void __launch_bounds__(kNormMaxThreads, kVectors == 4 ? 1
                                                    : kCentred    ? 2
                                                                  : 3) norm_forward_kernel(const Forward p) {
@@ -69,9 +81,10 @@ __global__ void __launch_bounds__(kNormMaxThreads, kVectors == 4 ? 1
     // are better spent on more rows under way.
     Row<kVectors> x, other, weight, bias;
     load_row<kVectors, kAligned>(p.a, row, x);
-    if constexpr (kAdds) load_row<kVectors, kAligned>(p.b, row, other);
+    if constexpr (kNormed == Normed::kSum) load_row<kVectors, kAligned>(p.b, row, other);
     load_row<kVectors, kAligned>({p.weights.weight, 1, columns}, 0, weight);
-    if constexpr (kAdds) add_row<kVectors, kAligned>(p.sum, row, other, x);
+    if constexpr (kNormed == Normed::kSum) add_row<kVectors, kAligned>(p.sum, row, other, x);
+    if constexpr (kNormed == Normed::kCopied) store_row<kVectors, kAligned>(p.sum, row, x);
 
     float mean = 0;
     if constexpr (kCentred) {
@@ -106,10 +119,12 @@ template <int kVectors, bool kAligned, bool kCentred>
 void launch(Stream stream, const NormGeometry& g, const Forward& p) {
     const auto blocks = static_cast<unsigned>(ceil_div(p.a.rows, g.rows));
     const dim3 block(g.threads, g.rows);
-    if (p.b.data == nullptr)
-        norm_forward_kernel<kVectors, kAligned, kCentred, false><<<blocks, block, 0, stream>>>(p);
+    if (p.sum.data == nullptr)
+        norm_forward_kernel<kVectors, kAligned, kCentred, Normed::kMatrix><<<blocks, block, 0, stream>>>(p);
+    else if (p.b.data == nullptr)
+        norm_forward_kernel<kVectors, kAligned, kCentred, Normed::kCopied><<<blocks, block, 0, stream>>>(p);
     else
-        norm_forward_kernel<kVectors, kAligned, kCentred, true><<<blocks, block, 0, stream>>>(p);
+        norm_forward_kernel<kVectors, kAligned, kCentred, Normed::kSum><<<blocks, block, 0, stream>>>(p);
     check_launch("norm_forward");
 }
 
@@ -123,7 +138,7 @@ void launch(Stream stream, const NormGeometry& g, const Forward& p) {
 
 bool in_whole_vectors(const Forward& p) {
     const auto whole = [](auto... views) { return (cuda::in_whole_vectors<kNormWidth>(views) && ...); };
-    return whole(p.a, p.y) && (p.b.data == nullptr || whole(p.b, p.sum)) &&
+    return whole(p.a, p.y) && (p.b.data == nullptr || whole(p.b)) && (p.sum.data == nullptr || whole(p.sum)) &&
            cuda::in_whole_vectors<kNormWidth>(p.weights.weight, 0) &&
            cuda::in_whole_vectors<kNormWidth>(p.weights.bias, 0);
 }
@@ -143,6 +158,12 @@ void forward(Stream stream, const Forward& p) {
 void norm_forward(Stream stream, ConstBf16Matrix x, const NormWeights& weights, Bf16Matrix y, float* statistics) {
     SLUICE_CHECK(same_shape(x, y), "the shapes of a norm agree");
     forward(stream, {x, {}, {}, weights, y, statistics});
+}
+
+void copy_norm_forward(Stream stream, ConstBf16Matrix x, Bf16Matrix copy, const NormWeights& weights, Bf16Matrix y,
+                       float* statistics) {
+    SLUICE_CHECK(same_shape(x, copy) && same_shape(x, y), "the shapes of a norm agree");
+    forward(stream, {x, {}, copy, weights, y, statistics});
 }
 
 void residual_norm_forward(Stream stream, ConstBf16Matrix a, ConstBf16Matrix b, Bf16Matrix sum,

@@ -12,8 +12,11 @@ namespace sluice::cuda {
 // Turns x in place: row i is position begin + i; columns are heads * head_dim, [head][head_dim].
 void rotate(Stream, const RotaryShape&, Tokens begin, RotationSense, Bf16Matrix x);
 
-// out = x, rounded to bf16; its first `rotated_columns` columns (whole heads; 0: none) turned before.
+// out = x + added in fp32, rounded to bf16 once; the first `rotated_columns` columns (whole heads; 0: none) are turned
+// before. x: data null for none.
 void rotate_and_round(Stream, const RotaryShape&, Tokens begin, RotationSense, std::int64_t rotated_columns,
-                      ConstFp32Matrix x, Bf16Matrix out);
+                      ConstFp32Matrix x, ConstBf16Matrix added, Bf16Matrix out);
+void rotate_and_round(Stream, const RotaryShape&, Tokens begin, RotationSense, std::int64_t rotated_columns,
+                      ConstBf16Matrix x, ConstBf16Matrix added, Bf16Matrix out);
 
 }  // namespace sluice::cuda

@@ -109,6 +109,27 @@ AttendAndProject attend_and_project(const LayerOp& l, const AttentionParts& p) {
             l.operands.matrix(l.operands.target(), tokens, l.rank.model().hidden)};
 }
 
+// The last of the own keys' gradients, and what later subsequences have added to theirs.
+struct LastKeyGradients {
+    ConstFp32Matrix key_sum, value_sum;  // data null: nothing was added
+    OwnKeyGradients last;
+
+    // `own`: the accumulators' rows, K beside V.
+    LastKeyGradients(const AttentionPlans& plans, const AttentionParts& p, const std::byte* workspace, Fp32Matrix own,
+                     bool begins)
+        : last(plans.own_gradients(p.shape, workspace)) {
+        if (begins) return;
+        key_sum = own.column_range(0, p.kv_width), value_sum = own.column_range(p.kv_width, p.kv_width);
+    }
+    // Turned back and rounded, K beside V. No later op reads the accumulators' rows, so that they are left as they are.
+    void finish(Stream stream, const AttentionParts& p, bool turn, Bf16Matrix out) const {
+        rotate_and_round(stream, p.rotary, p.shape.begin, RotationSense::kBackward, turn ? p.kv_width : 0, key_sum,
+                         last.key, out.column_range(0, p.kv_width));
+        rotate_and_round(stream, p.rotary, p.shape.begin, RotationSense::kBackward, 0, value_sum, last.value,
+                         out.column_range(p.kv_width, p.kv_width));
+    }
+};
+
 // Behind each other in the workspace of backward, where the weight gradient finds them again.
 struct BackwardParts {
     Bf16Matrix dout, dq, own_dkv;
@@ -172,8 +193,9 @@ BoundCudaOp bind_query_again(const CudaRank& c, const Op& op) {
     };
 }
 
-// Leaves dQ and the own part of dK and dV in bf16 in the workspace, for the weight gradient. dK and dV are summed
-// inside the call of attention: that kernel of the chain takes no time of its own.
+// Leaves dQ and the own part of dK and dV in bf16 in the workspace, for the weight gradient. dK and dV of earlier keys
+// are summed inside the call of attention: that kernel of the chain takes no time of its own. Those of the own keys are
+// complete with this call and summed where they are turned back.
 BoundCudaOp bind_attention_backward(const CudaRank& c, const Op& op) {
     const LayerOp l = layer_op(c, op);
     const AttentionParts p = attention_parts(l);
@@ -190,6 +212,7 @@ BoundCudaOp bind_attention_backward(const CudaRank& c, const Op& op) {
     const Accumulator dkv = l.floats.accumulator(BufferKind::kDkv);
     const Fp32Matrix dseen = l.floats.matrix(dkv.values, end, 2 * p.kv_width);
     const Fp32Matrix own = dseen.row_range(p.shape.begin.value, tokens);
+    const LastKeyGradients last(plans, p, workspace, own, dkv.begins);
     const Bf16Matrix target = l.operands.matrix(l.operands.target(), tokens, c.model().hidden);
     const Product data(c, kNo, dy, kNo, l.weights.projection(), parts.dout);
     const Product weight(c, kYes, dy, kNo, out, g.of.projection(), Store::kAdd);
@@ -208,13 +231,12 @@ BoundCudaOp bind_attention_backward(const CudaRank& c, const Op& op) {
         clock.lap();
         plans.backward(stream, p.shape, p.operands(), {out, log_sum_exp}, parts.dout,
                        {parts.dq, dseen.column_range(0, p.kv_width), dseen.column_range(p.kv_width, p.kv_width),
-                        dkv.begins, p.turns ? std::optional(p.rotary) : std::nullopt},
+                        dkv.begins, p.turns ? std::optional(p.rotary) : std::nullopt, false},
                        workspace);
         clock.lap();
         clock.lap();
-        // dQ was turned back where it was summed. The own part is complete: all later subsequences have been here.
-        rotate_and_round(stream, p.rotary, p.shape.begin, RotationSense::kBackward, p.turns ? p.kv_width : 0, own,
-                         parts.own_dkv);
+        // dQ was turned back where it was summed.
+        last.finish(stream, p, p.turns, parts.own_dkv);
         if (p.turns) clock.lap();
         from_query(stream);
         from_kv(stream);
@@ -281,15 +303,15 @@ BoundCudaOp bind_attention_of_heads_backward(const CudaRank& c, const Op& op) {
     const Bf16Matrix all = l.operands.matrix(sent, tokens, width + 2 * p.kv_width);  // for its size: q's rows, then
                                                                                      // k's and v's
     const Bf16Matrix dq{all.data, tokens, width}, own_dkv{all.data + tokens * width, tokens, 2 * p.kv_width};
+    const LastKeyGradients last(plans, p, workspace, own, dkv.begins);
     return [=, &plans](StreamClock& clock) {
         const Stream stream = clock.stream();
         plans.backward(stream, p.shape, p.operands(), {out, log_sum_exp}, dout,
                        {dq, dseen.column_range(0, p.kv_width), dseen.column_range(p.kv_width, p.kv_width), dkv.begins,
-                        std::nullopt},
+                        std::nullopt, false},
                        workspace);
         clock.lap();
-        // Complete: all later subsequences have been here. It is turned back where it arrives.
-        rotate_and_round(stream, p.rotary, p.shape.begin, RotationSense::kBackward, 0, own, own_dkv);
+        last.finish(stream, p, false, own_dkv);  // turned back where they arrive
         clock.lap();
     };
 }

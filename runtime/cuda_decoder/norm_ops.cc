@@ -1,6 +1,3 @@
-#include <cuda_runtime_api.h>
-
-#include "runtime/cuda/check.h"
 #include "runtime/cuda/elementwise.h"
 #include "runtime/cuda_decoder/bind_op.h"
 
@@ -43,7 +40,7 @@ NormWeights norm_weights(const LayerOp& l, bool second) {
 
 std::int64_t statistics_per_row(const Architecture& a) { return a.norm == Norm::kLayerNorm ? 2 : 1; }
 
-// The residual add and the norm are one kernel; its time is the norm's.
+// The residual add and the norm are one kernel, and so are a copy of what arrives and its norm; its time is the norm's.
 BoundCudaOp bind_norm_forward(const CudaRank& c, const Op& op, bool second) {
     const LayerOp l = layer_op(c, op);
     const SavedNorm norm = saved_norm(l, second);
@@ -60,11 +57,7 @@ BoundCudaOp bind_norm_forward(const CudaRank& c, const Op& op, bool second) {
             clock.lap();
             residual_norm_forward(clock.stream(), residual, arriving, norm.x, weights, norm.y, norm.statistics);
         } else {
-            check(cudaMemcpyAsync(norm.x.data, arriving.data,
-                                  static_cast<std::size_t>(norm.x.rows * norm.x.columns) * sizeof(Bf16),
-                                  cudaMemcpyDeviceToDevice, clock.stream()),
-                  "copy rows");
-            norm_forward(clock.stream(), norm.x, weights, norm.y, norm.statistics);
+            copy_norm_forward(clock.stream(), arriving, norm.x, weights, norm.y, norm.statistics);
         }
         clock.lap();
     };

@@ -76,7 +76,7 @@ AttentionFigure AttentionBench::time(const Attention& a) {
     const AttentionOperands in{{query_, a.queries, kWidth}, half(kv_, 0), half(kv_, kKvWidth)};
     const AttentionSaved saved{{out_, a.queries, kWidth}, log_sum_exp_};
     const AttentionGradients gradients{
-        {dquery_, a.queries, kWidth}, half(dkv_, 0), half(dkv_, kKvWidth), false, kRotary};
+        {dquery_, a.queries, kWidth}, half(dkv_, 0), half(dkv_, kKvWidth), false, kRotary, false};
     AttentionFigure figure{a, {}, {}, plans_.forward_workspace(s), plans_.backward_workspace(s)};
     figure.forward = timer_.time([&] { plans_.forward(timer_.stream(), s, in, saved, workspace_); }, at_least_);
     figure.backward = timer_.time(

@@ -79,7 +79,8 @@ PointwiseFigure MemoryBoundBench::norm(bool centred, Bytes traffic) {
             Bytes{rows * kHidden * 2 * (2 + 4)}, 2};
 }
 
-// Forward turns query and key; backward the key alone, beside rounding: dQ is turned back in the call of attention.
+// Forward turns query and key; backward the own keys' last sums alone, beside those of the values: dQ is turned back in
+// the call of attention.
 PointwiseFigure MemoryBoundBench::rope(Bytes traffic) {
     const std::int64_t rows = rows_for(traffic, 2 * 2 * (kQueryColumns + kKeyColumns));
     const Measurement forward = timed([&] {
@@ -88,8 +89,14 @@ PointwiseFigure MemoryBoundBench::rope(Bytes traffic) {
                pool_.bf16(rows, 2 * kKeyColumns).column_range(0, kKeyColumns));
     });
     const Measurement backward = timed([&] {
-        rotate_and_round(stream(), kRotary, kPosition, RotationSense::kBackward, kKeyColumns,
-                         pool_.fp32(rows, 2 * kKeyColumns), pool_.bf16(rows, 2 * kKeyColumns));
+        const Fp32Matrix sums = pool_.fp32(rows, 2 * kKeyColumns);
+        const Bf16Matrix out = pool_.bf16(rows, 2 * kKeyColumns);
+        for (const std::int64_t turned : {kKeyColumns, std::int64_t{0}}) {  // K, then V
+            const std::int64_t first = kKeyColumns - turned;
+            rotate_and_round(stream(), kRotary, kPosition, RotationSense::kBackward, turned,
+                             sums.column_range(first, kKeyColumns), pool_.bf16(rows, kKeyColumns),
+                             out.column_range(first, kKeyColumns));
+        }
     });
     return {kRope, forward + backward, Bytes{2 * rows * (kQueryColumns + kKeyColumns) * 2 * 2}, 2};
 }

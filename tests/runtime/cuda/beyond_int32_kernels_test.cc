@@ -108,6 +108,8 @@ TEST_F(BeyondInt32Kernels, RowsOfBf16) {
     expect_alike(far, 2, "sum", [&](auto m) { residual_add(nullptr, m(0), m(1), m(2)); });
     expect_alike(far, 0, "bias", [&](auto m) { add_bias(nullptr, weight.data(), m(0)); });
     expect_alike(far, 2, "norm", [&](auto m) { norm_forward(nullptr, m(0), weights, m(2), statistics.data()); });
+    expect_alike(far, 1, "copy",
+                 [&](auto m) { copy_norm_forward(nullptr, m(0), m(1), weights, m(2), statistics.data()); });
     expect_alike(far, 3, "sum and norm",
                  [&](auto m) { residual_norm_forward(nullptr, m(0), m(1), m(2), weights, m(3), statistics.data()); });
     expect_alike(far, 3, "norm backward", [&](auto m) {
@@ -121,6 +123,10 @@ TEST_F(BeyondInt32Kernels, RowsOfBf16) {
                  [&](auto m) { gelu_backward(nullptr, GeluForm::kErf, m(0), m(1), m(2), m(3)); });
     expect_alike(far, 0, "rotation", [&](auto m) {
         rotate(nullptr, {16, 16, 1e4}, Tokens{5}, RotationSense::kForward, m(0));
+    });
+    expect_alike(far, 2, "rotated sum", [&](auto m) {
+        rotate_and_round(nullptr, {16, 16, 1e4}, Tokens{5}, RotationSense::kBackward, 32, ConstBf16Matrix(m(0)), m(1),
+                         m(2));
     });
     const DeviceArray<TokenId> ids(std::vector<TokenId>{1, 1});
     expect_alike(far, 1, "embedding", [&](auto m) {
@@ -142,7 +148,8 @@ TEST_F(BeyondInt32Kernels, RowsOfFp32) {
         token_embedding_backward(nullptr, {token.data(), row.data(), begin.data(), 1}, far_bf16.view(0), m(0));
     });
     expect_alike(far, 1, "accumulated after rotation", [&](auto m) {
-        rotate_and_round(nullptr, {16, 16, 1e4}, Tokens{5}, RotationSense::kBackward, 32, m(0), far_bf16.view(1));
+        rotate_and_round(nullptr, {16, 16, 1e4}, Tokens{5}, RotationSense::kBackward, 32, ConstFp32Matrix(m(0)),
+                         far_bf16.view(0), far_bf16.view(1));
         accumulate(nullptr, far_bf16.view(1), m(1), true);
     });
     const DeviceArray<TokenId> targets(std::vector<TokenId>{3, 63});

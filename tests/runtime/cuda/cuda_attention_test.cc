@@ -64,6 +64,26 @@ protected:
 TEST_P(AttentionAgainstCpu, BeginsAccumulators) { run(true); }
 TEST_P(AttentionAgainstCpu, AddsToAccumulators) { run(false); }
 
+// The own keys' rows of the accumulators stay as they are; added to them, what is left beside gives the same bits.
+TEST_P(AttentionAgainstCpu, LeavesTheOwnGradientsToTheCaller) {
+    const AttentionInput& c = GetParam();
+    const std::vector<float> before = gradients_before(false);
+    AttentionOnDevice adds(c, before), leaves(c, before);
+    for (AttentionOnDevice* device : {&adds, &leaves}) {
+        device->forward();
+        device->backward(false, device == &adds);
+    }
+    const std::vector<float> want = adds.results().dkey_value, own = leaves.own_gradients();
+    const std::size_t in_front = size_of(c.begin, 2 * c.kv_width());
+    std::vector<float> got = leaves.results().dkey_value;
+    for (std::size_t i = in_front; i < got.size(); ++i) {
+        ASSERT_EQ(got[i], before[i]) << "the own keys' accumulators, element " << i - in_front;
+        got[i] += own[i - in_front];
+    }
+    EXPECT_EQ(bits(got), bits(want));
+    EXPECT_TRUE(leaves.guards_intact());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, AttentionAgainstCpu,
     ::testing::Values(

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu/causal_attention.h"
@@ -126,15 +127,32 @@ public:
     void forward() {
         plans_.forward(nullptr, c_.shape(), operands(), {out(), log_sum_exp_.data()}, forward_space_->data());
     }
-    void backward(bool begins) {
+    void backward(bool begins, bool adds_own = true) {
         const auto gradient = [&](std::int64_t which) {
             return Fp32Matrix(dkey_value_.data() + which * c_.kv_width(), c_.keys(), c_.kv_width(), 2 * c_.kv_width());
         };
-        AttentionGradients gradients{Bf16Matrix(dquery_.data(), c_.length, c_.width(), c_.query_stride()), gradient(0),
-                                     gradient(1), begins, std::nullopt};
+        AttentionGradients gradients{Bf16Matrix(dquery_.data(), c_.length, c_.width(), c_.query_stride()),
+                                     gradient(0),
+                                     gradient(1),
+                                     begins,
+                                     std::nullopt,
+                                     adds_own};
         if (c_.turned_back) gradients.turned_back = c_.rotary();
         plans_.backward(nullptr, c_.shape(), operands(), {out(), log_sum_exp_.data()},
                         ConstBf16Matrix(dout_.data(), c_.length, c_.width()), gradients, backward_space_->data());
+    }
+    // What backward() left, as rows of K beside V.
+    std::vector<float> own_gradients() const {
+        const OwnKeyGradients own = plans_.own_gradients(c_.shape(), backward_space_->data());
+        std::vector<Bf16> rows(size_of(c_.length, 2 * c_.kv_width()));
+        const auto bytes = static_cast<std::size_t>(c_.kv_width()) * sizeof(Bf16);
+        for (std::int64_t t = 0; t < c_.length; ++t)
+            for (const auto& [from, column] :
+                 {std::pair(own.key, std::int64_t{0}), std::pair(own.value, c_.kv_width())})
+                must(cudaMemcpy(rows.data() + 2 * t * c_.kv_width() + column, from.row(t), bytes,
+                                cudaMemcpyDeviceToHost),
+                     "own gradients");
+        return floats(rows);
     }
     std::string choices() const {
         std::string all;

@@ -140,6 +140,21 @@ TEST_P(NormKernels, SumAndNormInOneAreTheSumAndTheNorm) {
         }
 }
 
+TEST_P(NormKernels, CopyAndNormInOneAreTheNorm) {
+    for (const Shape& s : kShapes)
+        for (const Layout& layout : kLayouts) {
+            NormCase n(GetParam(), s, layout);
+            const Bf16OnDevice copy(s.rows, s.columns, layout), y(s.rows, s.columns, layout),
+                apart(s.rows, s.columns, layout);
+            norm_forward(nullptr, n.x.view(), n.weights(), apart.view(), n.statistics.data());
+            const auto statistics = bits(n.statistics.download());
+            copy_norm_forward(nullptr, n.x.view(), copy.view(), n.weights(), y.view(), n.statistics.data());
+            expect_same(copy.download(), n.x.download(), "copy");
+            expect_same(y.download(), apart.download(), "norm of what is copied");
+            EXPECT_EQ(statistics, bits(n.statistics.download()));
+        }
+}
+
 TEST_P(NormKernels, BackwardAgreesWithTheCpu) {
     for (const Shape& s : kShapes)
         for (const Layout& layout : kLayouts)
