@@ -31,7 +31,8 @@ struct ActivationTensor {
     // attention's results and the residual stream are checkpoints: quadratic, or behind another reduce-scatter. Where
     // whole layers are recomputed the block input is the only checkpoint.
     bool cheap = false;
-    // `lean`: never saved. Pointwise kernels make it again before a layer's backward, whatever the unit's fate.
+    // `lean`: never saved. Pointwise kernels make it again whatever the unit's fate: norms before a layer's backward,
+    // the activation's output in the pass that makes its gradient.
     bool transient = false;
 };
 

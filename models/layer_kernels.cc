@@ -1,6 +1,7 @@
 #include "models/layer_kernels.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -57,9 +58,24 @@ void append_rope(KernelChain& chain, const Scenario& scenario, const Shape& s, s
     chain.push_back(pointwise(PointwiseKind::kRope, s.gemm_tokens, columns, 2, s.element));
 }
 
-KernelChain first_half_of_mlp(const Shape& s) {
-    return {gemm(s.gemm_tokens, s.gated ? 2 * s.ffn : s.ffn, s.hidden),
-            pointwise(PointwiseKind::kActivation, s.gemm_tokens, s.ffn, s.gated ? 3 : 2, s.element)};
+Kernel first_mlp_gemm(const Shape& s) { return gemm(s.gemm_tokens, s.gated ? 2 * s.ffn : s.ffn, s.hidden); }
+Kernel activation(const Shape& s) {
+    return pointwise(PointwiseKind::kActivation, s.gemm_tokens, s.ffn, s.gated ? 3 : 2, s.element);
+}
+// `again`: writes the activation's output, too.
+Kernel activation_backward(const Shape& s, bool again) {
+    const std::int64_t passes = s.gated ? 5 : 3;
+    return pointwise(PointwiseKind::kActivation, s.gemm_tokens, s.ffn, again ? passes + 1 : passes, s.element);
+}
+
+bool is_lean(const Scenario& s) { return s.policy.inventory == Inventory::kLean; }
+
+KernelChain mlp_backward(const Scenario& scenario, const Shape& s) {
+    const bool lean = is_lean(scenario);
+    KernelChain chain = {gemm(s.gemm_tokens, s.ffn, s.hidden), gemm(s.ffn, s.hidden, s.gemm_tokens),
+                         activation_backward(s, lean), gemm(s.gemm_tokens, s.hidden, s.gated ? 2 * s.ffn : s.ffn)};
+    if (lean) std::swap(chain[1], chain[2]);
+    return chain;
 }
 
 // dK and dV of all keys, produced in the activations' type, added into the accumulators (one read, one write).
@@ -81,8 +97,7 @@ LayerForward layer_forward(const Scenario& scenario, Subsequence sub) {
     chains.attention.push_back(attention(s, Pass::kForward));
     after.push_back(gemm(s.gemm_tokens, s.hidden, s.queries_width));
     chains.norm2 = {residual(s), norm(s)};
-    chains.mlp = first_half_of_mlp(s);
-    chains.mlp.push_back(gemm(s.gemm_tokens, s.hidden, s.ffn));
+    chains.mlp = {first_mlp_gemm(s), activation(s), gemm(s.gemm_tokens, s.hidden, s.ffn)};
     chains.residual = {residual(s)};
     return chains;
 }
@@ -91,9 +106,7 @@ LayerBackward layer_backward(const Scenario& scenario, Subsequence sub) {
     const Shape s(scenario, sub);
     const std::int64_t first_width = s.gated ? 2 * s.ffn : s.ffn, rows = s.gemm_tokens;
     LayerBackward chains;
-    chains.mlp_data = {gemm(rows, s.ffn, s.hidden), gemm(s.ffn, s.hidden, rows),
-                       pointwise(PointwiseKind::kActivation, rows, s.ffn, s.gated ? 5 : 3, s.element),
-                       gemm(rows, s.hidden, first_width)};
+    chains.mlp_data = mlp_backward(scenario, s);
     chains.mlp_weight = {gemm(s.hidden, first_width, rows)};
     chains.norm2 = {norm_backward(s)};
     const bool ulysses = scenario.ulysses();
@@ -113,10 +126,10 @@ LayerRecompute layer_recompute(const Scenario& scenario, Subsequence sub) {
     const Shape s(scenario, sub);
     LayerRecompute chains;
     chains.norms = {norm(s), norm(s)};
-    chains.mlp = first_half_of_mlp(s);
+    chains.mlp = {first_mlp_gemm(s)};
+    if (!is_lean(scenario)) chains.mlp.push_back(activation(s));
     chains.query = {gemm(s.gemm_tokens, s.queries_width, s.hidden)};
     append_rope(chains.query, scenario, s, s.queries_width);
-    chains.activation = {chains.mlp.back()};
     if (!scenario.recomputes_layers()) return chains;
     chains.attention = {attention(s, Pass::kForward)};
     (scenario.ulysses() ? chains.projection : chains.attention)

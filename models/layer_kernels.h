@@ -46,7 +46,9 @@ struct LayerForward {
 };
 
 struct LayerBackward {
-    KernelChain mlp_data;    // second GEMM's data and weight gradients, activation, first GEMM's data gradient
+    // Second GEMM's data and weight gradients, activation, first GEMM's data gradient. `lean`: the activation stands
+    // before the weight gradient, for which it makes its output again in the same pass.
+    KernelChain mlp_data;
     KernelChain mlp_weight;  // first GEMM's weight gradient
     KernelChain norm2;
     KernelChain projection, projection_weight;  // Ulysses, else part of attention_data
@@ -63,10 +65,9 @@ struct LayerBackward {
 // norm2 |all-gather X| mlp. Ulysses: norm1, query |q| attention |output| projection, norm2, mlp. These are forward's
 // kernels, so that what they make has forward's bits.
 struct LayerRecompute {
-    KernelChain norms;       // both norms' outputs and statistics: (length / t, hidden) each
-    KernelChain mlp;         // first GEMM and activation
-    KernelChain query;       // query projection, RoPE
-    KernelChain activation;  // the second half of `mlp`: all that `lean` runs beside the norms where a unit is kept
+    KernelChain norms;  // both norms' outputs and statistics: (length / t, hidden) each
+    KernelChain mlp;    // first GEMM and activation; `lean`: the GEMM, since backward makes the activation again
+    KernelChain query;  // query projection, RoPE
     // Whole layers, else empty. Behind the query: attention against the prefix, and, but for Ulysses, output
     // projection.
     KernelChain attention;

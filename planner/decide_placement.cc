@@ -66,13 +66,12 @@ PlacementContext::Times times_of(const Scenario& scenario, const std::vector<Sub
     for (std::size_t k = 0; k < times.forward.size(); ++k) {
         const Subsequence sub = subsequences[subsequence_of(scenario, k)];
         const LayerRecompute again = layer_recompute(scenario, sub);
-        const bool lean = scenario.policy.inventory == Inventory::kLean;  // makes norms and activation in any case
+        const bool lean = scenario.policy.inventory == Inventory::kLean;  // makes the norms in any case
         Compute work{lean ? KernelChain{} : again.norms};
         for (const KernelChain* chain :
              {&again.mlp, &again.query, &again.attention, &again.projection, &again.residual})
             work.kernels.insert(work.kernels.end(), chain->begin(), chain->end());
         times.recompute_kernels.push_back(compute_time(work, scenario.calibration));
-        if (lean) times.recompute_kernels.back() -= compute_time(Compute{again.activation}, scenario.calibration);
         times.recompute.push_back(times.recompute_kernels.back());
         if (scenario.policy.sp > 1) times.recompute.back() += recompute_exchange(scenario, sub);
     }

@@ -86,10 +86,11 @@ Value StageEmitter::backward_layer(std::size_t i, Row& row, Value gradient, cons
         x = gather_again(Function::kNorm2, std::move(block_is_free), saved, t, bytes);
     }
     beside_compute();
-    const OpId mlp = compute(
-        Function::kMlp, kernels.mlp_data, dy.made_by,
-        join(join(reads, {gradient_access(row.part), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}),
-             dy.reads));
+    const OpId mlp =
+        compute(Function::kMlp, kernels.mlp_data, dy.made_by,
+                join(join(join({read(weights_)}, saved.for_mlp_backward()),
+                          {gradient_access(row.part), write(t.workspace), partial_sums(t.comm, 2, reduced_shard)}),
+                     dy.reads));
     const OpId mlp_reduced = reduce_scatter(Function::kMlp, mlp, t.comm, 2, reduced_shard, bytes);
     const OpId mlp_weight = compute(Function::kMlpWeight, kernels.mlp_weight, x.made_by,
                                     join({read(t.workspace), gradient_access(row.part)}, x.reads));
@@ -156,7 +157,7 @@ Value StageEmitter::backward_stage(std::size_t i, Row& row, Value gradient, cons
         repeated({&kernels.mlp_data, &kernels.norm2, &kernels.attention_data, &kernels.norm1}, row.layers);
     KernelChain weight = repeated({&kernels.mlp_weight, &kernels.attention_weight}, row.layers);
     const Access result = output.value_or(write(t.stream));
-    const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
+    const std::vector<Access> reads = join({read(weights_)}, saved.for_mlp_backward());
     const OpId data_op =
         compute(Function::kNone, std::move(data), dy.made_by,
                 join(join(reads, attention_gradients(i, row, block)),

@@ -1,5 +1,5 @@
-// What backward makes again before it begins: the dropped part of recomputed layers, and with inventory lean what
-// pointwise kernels give of all layers. None of it waits for the gradient.
+// What backward makes again before it begins: the dropped part of recomputed layers, and with inventory lean the norms
+// of all layers. None of it waits for the gradient.
 #include <utility>
 
 #include "planner/stage_emitter.h"
@@ -14,30 +14,21 @@ OpId StageEmitter::recompute(Function function, KernelChain kernels, std::vector
     return op;
 }
 
-OpId StageEmitter::activate_again(std::size_t i, const Row& row, const Saved& saved) {
-    const LayerRecompute again = layer_recompute(scenario_, subsequences_[i]);
-    return recompute(row.layer >= 0 ? Function::kActivation : Function::kNone,
-                     repeated({&again.activation}, row.layers - saved.recomputed), {},
-                     {read(saved.unit), write(saved.transient)});
-}
-
 Value StageEmitter::gather_again(Function norm, std::vector<OpId> after, const Saved& saved, const Scratch& t,
                                  Bytes bytes) {
     if (scenario_.saves_gathered() && !saved.remakes()) return {{}, {read(saved.norms())}};
     return gather_normed(norm, std::move(after), saved, t.comm, 1, bytes);
 }
 
-// A whole layer's second norm stands behind attention; all layers at once count their kernels here. Where the MLP is
-// not made again, its activation is, before a gather, which reads the same buffer.
+// A whole layer's second norm stands behind attention; all layers at once count their kernels here.
 OpId StageEmitter::remake_norms(std::size_t i, const Row& row, const Saved& saved) {
     const LayerRecompute again = layer_recompute(scenario_, subsequences_[i]);
     const bool by_layer = row.layer >= 0, first_alone = by_layer && saved.whole_layers;
     const bool lean = saved.transient != kNoBuffer;
     const KernelChain norms = first_alone ? KernelChain{again.norms.front()} : again.norms;
     const Function function = first_alone ? Function::kNorm1 : by_layer ? Function::kNorms : Function::kNone;
-    const OpId made = recompute(function, repeated({&norms}, lean ? row.layers : saved.recomputed), {},
-                                {read(weights_), read(saved.unit), write(saved.norms())});
-    return lean && saved.recomputed < row.layers ? activate_again(i, row, saved) : made;
+    return recompute(function, repeated({&norms}, lean ? row.layers : saved.recomputed), {},
+                     {read(weights_), read(saved.unit), write(saved.norms())});
 }
 
 OpId StageEmitter::remake_norm2(std::size_t i, const Row& row, const Saved& saved, std::vector<OpId> sums,
@@ -57,9 +48,8 @@ Value StageEmitter::remake_layer(std::size_t i, const Row& row, const Saved& sav
     Value x = saved.whole_layers ? remake_checkpoints(i, row, saved, t, std::move(block_is_free))
                                  : gather_again(Function::kNorm2, std::move(block_is_free), saved, t, bytes);
     if (saved.recomputed > 0)
-        recompute(
-            Function::kMlp, layer_recompute(scenario_, subsequences_[i]).mlp, x.made_by,
-            join(join({read(weights_)}, saved.temporaries(AccessMode::kWrite)), join({write(t.workspace)}, x.reads)));
+        recompute(Function::kMlp, layer_recompute(scenario_, subsequences_[i]).mlp, x.made_by,
+                  join({read(weights_), write(saved.cheap), write(t.workspace)}, x.reads));
     return x;
 }
 

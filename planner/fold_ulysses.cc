@@ -102,9 +102,8 @@ OpId StageEmitter::exchanged_remake(std::size_t i, const Row& row, const Saved& 
                   {read(weights_), read(t.exchange, kOutputRows, kOutputRows), write(t.stream, 1, 1)});
         remake_norm2(i, row, saved, {}, t);
     }
-    recompute(
-        function(Function::kMlp), repeated({&again.mlp}, saved.recomputed), {sent},
-        join(join({read(weights_), read(saved.norms())}, saved.temporaries(AccessMode::kWrite)), {write(t.workspace)}));
+    recompute(function(Function::kMlp), repeated({&again.mlp}, saved.recomputed), {sent},
+              {read(weights_), read(saved.norms()), write(saved.cheap), write(t.workspace)});
     return output_rows;
 }
 
@@ -123,9 +122,10 @@ Value StageEmitter::exchanged_backward_layer(std::size_t i, Row& row, const Valu
         output_rows = all_to_all(Function::kAttention, query, {last_compute_},
                                  {read(saved.unit), write(t.exchange, kOutputRows, kOutputRows)});
     beside_compute();
-    const OpId mlp = compute(
-        Function::kMlp, kernels.mlp_data, gradient.made_by,
-        join(join(reads, {gradient_access(row.part), write(t.workspace), write(t.stream, 1, 1)}), gradient.reads));
+    const OpId mlp = compute(Function::kMlp, kernels.mlp_data, gradient.made_by,
+                             join(join(join({read(weights_)}, saved.for_mlp_backward()),
+                                       {gradient_access(row.part), write(t.workspace), write(t.stream, 1, 1)}),
+                                  gradient.reads));
     const OpId norm2 =
         compute(Function::kNorm2, kernels.norm2, {mlp},
                 join(join(reads, {read(t.stream, 1, 1), gradient_access(row.part), write(t.stream)}), gradient.reads));
@@ -180,7 +180,7 @@ Value StageEmitter::exchanged_backward_stage(std::size_t i, Row& row, const Valu
         {&kernels.mlp_data, &kernels.norm2, &kernels.projection, &kernels.attention_data, &kernels.qkv, &kernels.norm1},
         row.layers);
     KernelChain weight = repeated({&kernels.mlp_weight, &kernels.projection_weight}, row.layers);
-    const std::vector<Access> reads = join({read(weights_)}, saved.all(AccessMode::kRead));
+    const std::vector<Access> reads = join({read(weights_)}, saved.for_mlp_backward());
     const OpId data_op =
         compute(Function::kNone, std::move(data), {arrived},
                 join(join(reads, attention_gradients(i, row, block)),

@@ -179,6 +179,12 @@ std::vector<Access> StageEmitter::Saved::all(AccessMode mode) const {
     return join({{unit, 0, 0, mode}}, temporaries(mode));
 }
 
+std::vector<Access> StageEmitter::Saved::for_mlp_backward() const {
+    std::vector<Access> accesses = all(AccessMode::kRead);
+    if (transient != kNoBuffer) accesses.push_back(write(transient));
+    return accesses;
+}
+
 // The lowest layers of a stage: they are made first and needed last, so what they do not keep is free for longest.
 std::uint32_t StageEmitter::recomputed_layers(const Row& row, std::size_t i) const {
     if (plan_.recomputed.empty()) return 0;

@@ -81,6 +81,8 @@ private:
         BufferId checkpoints() const { return whole_layers ? cheap : unit; }
         std::vector<Access> temporaries(AccessMode) const;
         std::vector<Access> all(AccessMode) const;
+        // What the MLP's backward accesses: it makes the activation's output again if that is transient.
+        std::vector<Access> for_mlp_backward() const;
     };
     // Parameters whose gradients have a buffer of their own, that replicas gather (ZeRO 3) and whose gradients they
     // reduce (ZeRO 2) at once: those of a row, of the embedding, of the head. A row of several layers is `calls` times
@@ -204,11 +206,9 @@ private:
 
     // -- what backward makes again first (fold_recompute.cc)
     OpId recompute(Function, KernelChain, std::vector<OpId> after, std::vector<Access> accesses);
-    // What lean makes again besides the norms where layers keep their units: kernels of these layers, from the unit.
-    OpId activate_again(std::size_t i, const Row&, const Saved&);
     // A norm's output of all tokens, for backward. What is saved whole is there; what was dropped is gathered again.
     Value gather_again(Function norm, std::vector<OpId> after, const Saved&, const Scratch&, Bytes);
-    // The norms of a row, as far as they follow from its unit; with lean the activation, too. Returns the last op.
+    // The norms of a row, as far as they follow from its unit.
     OpId remake_norms(std::size_t i, const Row&, const Saved&);
     // The middle residual and what follows from it, from attention's reduced sums.
     OpId remake_norm2(std::size_t i, const Row&, const Saved&, std::vector<OpId> sums, const Scratch&);

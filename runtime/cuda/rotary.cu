@@ -213,12 +213,12 @@ void rotate_and_round_as(Stream stream, const RotaryShape& shape, Tokens begin, 
                          std::int64_t rotated_columns, BasicMatrixView<const Element> x, ConstBf16Matrix added,
                          Bf16Matrix out) {
     SLUICE_CHECK(same_shape(added, out) && (x.data == nullptr || same_shape(x, out)), "the shapes of a sum agree");
-    const bool whole = in_whole_vectors<kWidth>(added);
     if (x.data == nullptr)
-        launch<kWidth>(stream, shape, begin, sense, rotated_columns, Values<Bf16>{added}, whole, out, true);
+        launch<8>(stream, shape, begin, sense, rotated_columns, Values<Bf16>{added}, in_whole_vectors<8>(added), out,
+                  true);
     else
         launch<kWidth>(stream, shape, begin, sense, rotated_columns, Sums<Element>{x, added},
-                       whole && in_whole_vectors<kWidth>(x), out, true);
+                       in_whole_vectors<kWidth>(added) && in_whole_vectors<kWidth>(x), out, true);
 }
 
 }  // namespace

@@ -16,12 +16,13 @@ struct AttentionParts {
     Bf16Matrix query;
     Bf16Matrix seen;  // K and V of all tokens so far: [token][K or V][head][head_dim]
     std::int64_t kv_width = 0;
+    std::int64_t query_gradient_stride = 0;
 
     AttentionOperands operands() const {
         return {query, seen.column_range(0, kv_width), seen.column_range(kv_width, kv_width)};
     }
     Bf16Matrix own_kv() const { return seen.row_range(shape.begin.value, shape.length.value); }
-    AttentionPlans::Strides strides() const { return {query.stride, seen.stride}; }
+    AttentionPlans::Strides strides() const { return {query.stride, seen.stride, query_gradient_stride}; }
 };
 
 // Of several accesses (the own block, and all so far) the one that has them all.
@@ -48,6 +49,7 @@ AttentionParts attention_parts(const LayerOp& l, bool with_kv = true) {
     p.turns = c.model().positions == Positions::kRope;
     p.query = l.operands.matrix(l.operands.tensor(Tensor::kQuery), sub.length.value, c.query_width());
     p.kv_width = c.kv_width();
+    p.query_gradient_stride = c.exchanges_heads() ? p.query.stride : p.query.columns + 2 * p.kv_width;  // BackwardParts
     if (with_kv)
         p.seen = l.operands.matrix(seen_values(l.operands, BufferKind::kKv, end * 2 * p.kv_width), end, 2 * p.kv_width);
     return p;
@@ -130,13 +132,15 @@ struct LastKeyGradients {
     }
 };
 
-// Behind each other in the workspace of backward, where the weight gradient finds them again.
+// Behind each other in the workspace of backward, where the weight gradient finds them again. dQ stands beside the own
+// dK and dV, as the weights do: one product for all three.
 struct BackwardParts {
-    Bf16Matrix dout, dq, own_dkv;
+    Bf16Matrix dout, dqkv, dq, own_dkv;
     BackwardParts(WorkspaceParts& space, const CudaRank& c, const Op& op)
         : dout(space.bf16(c.tokens(op), c.query_width())),
-          dq(space.bf16(c.tokens(op), c.query_width())),
-          own_dkv(space.bf16(c.tokens(op), 2 * c.kv_width())) {}
+          dqkv(space.bf16(c.tokens(op), c.query_width() + 2 * c.kv_width())),
+          dq(dqkv.column_range(0, c.query_width())),
+          own_dkv(dqkv.column_range(c.query_width(), 2 * c.kv_width())) {}
 };
 
 }  // namespace
@@ -216,8 +220,7 @@ BoundCudaOp bind_attention_backward(const CudaRank& c, const Op& op) {
     const Bf16Matrix target = l.operands.matrix(l.operands.target(), tokens, c.model().hidden);
     const Product data(c, kNo, dy, kNo, l.weights.projection(), parts.dout);
     const Product weight(c, kYes, dy, kNo, out, g.of.projection(), Store::kAdd);
-    const Product from_query(c, kNo, parts.dq, kNo, l.weights.query(), target);
-    const Product from_kv(c, kNo, parts.own_dkv, kNo, l.weights.key_value(), target, Store::kAdd);
+    const Product input(c, kNo, parts.dqkv, kNo, l.weights.qkv(), target);
     const std::span<float> dbias = g.of.projection_bias();
     const ConstBf16Matrix own_dy = dy.row_range(c.first_row(op), c.rows(op));
     const Scratch scratch = c.scratch;
@@ -238,8 +241,7 @@ BoundCudaOp bind_attention_backward(const CudaRank& c, const Op& op) {
         // dQ was turned back where it was summed.
         last.finish(stream, p, p.turns, parts.own_dkv);
         if (p.turns) clock.lap();
-        from_query(stream);
-        from_kv(stream);
+        input(stream);
         clock.lap();
     };
 }
@@ -250,19 +252,14 @@ BoundCudaOp bind_attention_weight(const CudaRank& c, const Op& op) {
     WorkspaceParts space(l.operands.bytes());
     const BackwardParts parts(space, c, op);
     const ConstBf16Matrix x = normed_input(l, Tensor::kNorm1Output);
-    const Product query(c, kYes, parts.dq, kNo, x, g.of.query(), Store::kAdd);
-    const Product key_value(c, kYes, parts.own_dkv, kNo, x, g.of.key_value(), Store::kAdd);
-    const std::span<float> dquery_bias = g.of.query_bias(), dkv_bias = g.of.key_value_bias();
+    const Product weight(c, kYes, parts.dqkv, kNo, x, g.of.qkv(), Store::kAdd);
+    const std::span<float> dbias = g.of.qkv_bias();
     const Scratch scratch = c.scratch;
     return [=](StreamClock& clock) {
         const Stream stream = clock.stream();
         g.begin(stream);
-        query(stream);
-        key_value(stream);
-        if (!dquery_bias.empty()) {
-            bias_backward(stream, parts.dq, dquery_bias.data(), scratch);
-            bias_backward(stream, parts.own_dkv, dkv_bias.data(), scratch);
-        }
+        weight(stream);
+        if (!dbias.empty()) bias_backward(stream, parts.dqkv, dbias.data(), scratch);
         clock.lap();
     };
 }

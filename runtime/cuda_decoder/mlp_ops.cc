@@ -13,6 +13,8 @@ struct Inner {
     GeluForm form = GeluForm::kTanh;
     std::int64_t ffn = 0;
     Bf16Matrix first, activation;  // (tokens, first width), (tokens, ffn)
+    // The op makes the activation's output: forward, and backward of a layer that does not keep it.
+    bool activates = false;
 
     void activate(Stream stream) const {
         if (gated)
@@ -21,11 +23,12 @@ struct Inner {
             gelu_forward(stream, form, first, activation);
     }
     void backward(Stream stream, Bf16Matrix dactivation, Bf16Matrix dfirst) const {
+        const Bf16Matrix again = activates ? activation : Bf16Matrix{};
         if (gated)
             swiglu_backward(stream, dactivation, first.column_range(0, ffn), first.column_range(ffn, ffn),
-                            dfirst.column_range(0, ffn), dfirst.column_range(ffn, ffn), {});
+                            dfirst.column_range(0, ffn), dfirst.column_range(ffn, ffn), again);
         else
-            gelu_backward(stream, form, dactivation, first, dfirst, {});
+            gelu_backward(stream, form, dactivation, first, dfirst, again);
     }
 };
 
@@ -34,7 +37,9 @@ Inner inner(const CudaRank& c, const Op& op, const OperandsOf<Bf16>& o) {
     i.gated = c.gated(), i.ffn = c.ffn();
     i.form = c.model().positions == Positions::kRope ? GeluForm::kErf : GeluForm::kTanh;  // NeoX's, GPT-2's
     i.first = o.matrix(o.tensor(Tensor::kFirstMlpOutput), c.matmul_rows(op), c.first_width());
-    i.activation = o.matrix(o.tensor(Tensor::kActivationOutput), c.matmul_rows(op), c.ffn());
+    i.activates = o.has(Tensor::kActivationOutput, AccessMode::kWrite);
+    if (i.activates || op.tag.phase == Phase::kBackward)
+        i.activation = o.matrix(o.tensor(Tensor::kActivationOutput), c.matmul_rows(op), c.ffn());
     return i;
 }
 
@@ -52,6 +57,7 @@ struct FirstHalf {
         product(clock.stream());
         if (!bias.empty()) add_bias(clock.stream(), bias.data(), inner.first);
         clock.lap();
+        if (!inner.activates) return;
         inner.activate(clock.stream());
         clock.lap();
     }
@@ -88,7 +94,8 @@ BoundCudaOp bind_activation_again(const CudaRank& c, const Op& op) {
     };
 }
 
-// Leaves the gradient of the first matrix's output in the workspace, behind that of the activation's.
+// Leaves the gradient of the first matrix's output in the workspace, behind that of the activation's. What makes the
+// activation's output again does so before the gradient of the second matrix, which reads it.
 BoundCudaOp bind_mlp_backward(const CudaRank& c, const Op& op) {
     const LayerOp l = layer_op(c, op);
     const Inner i = inner(c, op, l.operands);
@@ -99,20 +106,24 @@ BoundCudaOp bind_mlp_backward(const CudaRank& c, const Op& op) {
     const Bf16Matrix dactivation = space.bf16(tokens, c.ffn()), dfirst = space.bf16(tokens, c.first_width());
     const Bf16Matrix target = l.operands.matrix(l.operands.target(), tokens, c.model().hidden);
     const Product data(c, kNo, dy, kNo, l.weights.second(), dactivation);
-    const Product weight(c, kYes, dy, kNo, i.activation, g.of.second(), Store::kAdd);
+    const Product second(c, kYes, dy, kNo, i.activation, g.of.second(), Store::kAdd);
     const Product input(c, kNo, dfirst, kNo, l.weights.first(), target);
     const std::span<float> dbias = g.of.second_bias();
     const ConstBf16Matrix own = dy.row_range(c.first_row(op), c.rows(op));
     const Scratch scratch = c.scratch;
+    const auto weight = [=](Stream stream) {
+        second(stream);
+        if (!dbias.empty()) bias_backward(stream, own, dbias.data(), scratch);
+    };
+    const auto inner_backward = [=](Stream stream) { i.backward(stream, dactivation, dfirst); };
     return [=](StreamClock& clock) {
         const Stream stream = clock.stream();
         g.begin(stream);
         data(stream);
         clock.lap();
-        weight(stream);
-        if (!dbias.empty()) bias_backward(stream, own, dbias.data(), scratch);
+        i.activates ? inner_backward(stream) : weight(stream);
         clock.lap();
-        i.backward(stream, dactivation, dfirst);
+        i.activates ? weight(stream) : inner_backward(stream);
         clock.lap();
         input(stream);
         clock.lap();

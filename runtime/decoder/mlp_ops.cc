@@ -15,6 +15,8 @@ struct Inner {
     GeluForm form = GeluForm::kTanh;
     std::int64_t ffn = 0;
     MatrixView first, activation;  // (tokens, first width), (tokens, ffn)
+    // The op makes the activation's output: forward, and backward of a layer that does not keep it.
+    bool activates = false;
 
     void activate() const {
         if (gated)
@@ -36,7 +38,9 @@ Inner inner(const RankContext& c, const Op& op, const Operands& o) {
     i.gated = c.gated(), i.ffn = c.ffn();
     i.form = c.model().positions == Positions::kRope ? GeluForm::kErf : GeluForm::kTanh;  // NeoX's, GPT-2's
     i.first = o.matrix(o.tensor(Tensor::kFirstMlpOutput), c.matmul_rows(op), c.first_width());
-    i.activation = o.matrix(o.tensor(Tensor::kActivationOutput), c.matmul_rows(op), c.ffn());
+    i.activates = o.has(Tensor::kActivationOutput, AccessMode::kWrite);
+    if (i.activates || op.tag.phase == Phase::kBackward)
+        i.activation = o.matrix(o.tensor(Tensor::kActivationOutput), c.matmul_rows(op), c.ffn());
     return i;
 }
 
@@ -73,6 +77,7 @@ BoundOp bind_mlp_again(const RankContext& c, const Op& op) {
     return [=](KernelClock& clock) {
         make_first(w, x, i);
         clock.lap();
+        if (!i.activates) return;
         i.activate();
         clock.lap();
     };
@@ -86,27 +91,36 @@ BoundOp bind_activation_again(const RankContext& c, const Op& op) {
     };
 }
 
-// Leaves the gradient of the first matrix's output in the workspace, behind that of the activation's.
+// Leaves the gradient of the first matrix's output in the workspace, behind that of the activation's. What makes the
+// activation's output again does so before the gradient of the second matrix, which reads it.
 BoundOp bind_mlp_backward(const RankContext& c, const Op& op) {
     const LayerOp l = layer_op(c, op);
     const Operands& o = l.operands;
     const Inner i = inner(c, op, o);
     const LayerParameters w = l.weights;
     const LayerGradients g = layer_gradients(l);
-    const std::int64_t tokens = c.matmul_rows(op), rows = c.rows(op), first = c.first_row(op), hidden = c.model().hidden;
+    const std::int64_t tokens = c.matmul_rows(op), rows = c.rows(op), first = c.first_row(op),
+                       hidden = c.model().hidden;
     const ConstMatrixView dy = output_gradient(l);
     const std::span<float> space = o.workspace(tokens * (c.ffn() + c.first_width()));
     const MatrixView dactivation{space.data(), tokens, c.ffn()};
     const MatrixView dfirst{space.data() + tokens * c.ffn(), tokens, c.first_width()};
     const MatrixView target = o.matrix(o.target(), tokens, hidden);
+    const auto weight = [=] {
+        gemm(kYes, dy, kNo, i.activation, g.of.second(), Store::kAdd);
+        if (!g.of.second_bias().empty()) bias_backward(dy.row_range(first, rows), g.of.second_bias());
+    };
+    const auto inner_backward = [=] {
+        if (i.activates) i.activate();
+        i.backward(dactivation, dfirst);
+    };
     return [=](KernelClock& clock) {
         g.begin();
         gemm(kNo, dy, kNo, w.second(), dactivation);
         clock.lap();
-        gemm(kYes, dy, kNo, i.activation, g.of.second(), Store::kAdd);
-        if (!g.of.second_bias().empty()) bias_backward(dy.row_range(first, rows), g.of.second_bias());
+        i.activates ? inner_backward() : weight();
         clock.lap();
-        i.backward(dactivation, dfirst);
+        i.activates ? weight() : inner_backward();
         clock.lap();
         gemm(kNo, dfirst, kNo, w.first(), target);
         clock.lap();

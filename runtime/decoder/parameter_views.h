@@ -24,6 +24,11 @@ public:
     BasicMatrixView<Element> key_value() const {
         return {base_ + at().qkv + c_.query_outputs() * c_.model().hidden, 2 * c_.kv_outputs(), c_.model().hidden};
     }
+    // Both, one behind the other.
+    BasicMatrixView<Element> qkv() const {
+        return {base_ + at().qkv, c_.query_outputs() + 2 * c_.kv_outputs(), c_.model().hidden};
+    }
+    std::span<Element> qkv_bias() const { return vector(at().qkv_bias, c_.query_outputs() + 2 * c_.kv_outputs()); }
     std::span<Element> query_bias() const { return vector(at().qkv_bias, c_.query_outputs()); }
     std::span<Element> key_value_bias() const {
         return at().qkv_bias == kAbsent ? std::span<Element>{}

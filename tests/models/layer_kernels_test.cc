@@ -156,6 +156,19 @@ TEST(LayerKernels, RecomputedLayers) {
     EXPECT_EQ(text(exchanged.projection), (Lines{"gemm 2 16 32"}));
 }
 
+// The activation's output, made again where its gradient is: written once more, and before the product that reads it.
+TEST(LayerKernels, LeanMakesTheActivationAgainInBackward) {
+    const Subsequence sub{Tokens{0}, Tokens{6}};
+    Scenario swiglu = llama(), gelu = gpt();
+    swiglu.policy.inventory = gelu.policy.inventory = Inventory::kLean;
+    EXPECT_EQ(text(layer_backward(swiglu, sub).mlp_data),
+              (Lines{"gemm 6 12 16", "activation 864", "gemm 12 16 6", "gemm 6 16 24"}));
+    EXPECT_EQ(text(layer_backward(gelu, {Tokens{0}, Tokens{4}}).mlp_data),
+              (Lines{"gemm 4 16 8", "activation 512", "gemm 16 8 4", "gemm 4 8 16"}));
+    EXPECT_EQ(text(layer_recompute(swiglu, sub).mlp), (Lines{"gemm 6 24 16"}));
+    EXPECT_EQ(text(layer_forward(swiglu, sub).mlp), text(layer_forward(llama(), sub).mlp));
+}
+
 TEST(LayerKernels, SwigluAndGroupedQueriesBackward) {
     const LayerBackward b = layer_backward(llama(), {Tokens{0}, Tokens{6}});
     // activation: gate, up and the gradient in, two gradients out

@@ -134,7 +134,8 @@ TEST_F(Attention, RepeatsBitByBitWhereItIsPromised) {
 }
 
 TEST_F(Attention, DeterministicModeAgreesWithCpu) {
-    for (const AttentionInput& c : {AttentionInput{0, 256, 8, 2, 128}, AttentionInput{256, 200, 8, 8, 64}}) {
+    for (const AttentionInput& c : {AttentionInput{0, 256, 8, 2, 128}, AttentionInput{0, 256, 8, 2, 128, 512},
+                                    AttentionInput{256, 200, 8, 8, 64}}) {
         SCOPED_TRACE(::testing::PrintToString(c));
         const std::vector<float> zeros(size_of(c.keys(), 2 * c.kv_width()), 0);
         AttentionOnDevice device(c, zeros, true);
