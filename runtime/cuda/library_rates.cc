@@ -72,8 +72,12 @@ AttentionRate sustained_attention(const AttentionShape& s, Seconds at_least) {
     const auto keys_of = [&](auto* data) { return BasicMatrixView(data, keys, kv_width, 2 * kv_width); };
     const AttentionOperands in{{query.data(), queries, width}, keys_of(kv.data()), keys_of(kv.data() + kv_width)};
     const AttentionSaved saved{{out.data(), queries, width}, log_sum_exp.data()};
-    const AttentionGradients gradients{
-        {dquery.data(), queries, width}, keys_of(dkv.data()), keys_of(dkv.data() + kv_width), false, {}};
+    const AttentionGradients gradients{{dquery.data(), queries, width},
+                                       keys_of(dkv.data()),
+                                       keys_of(dkv.data() + kv_width),
+                                       false,
+                                       {},
+                                       false};  // as the backend calls it
     rate.forward = sustained(at_least, [&] { plans.forward(nullptr, s, in, saved, workspace.data()); });
     rate.backward = sustained(at_least, [&] {
         plans.backward(nullptr, s, in, {saved.out, saved.log_sum_exp}, {dout.data(), queries, width}, gradients,
