@@ -14,6 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr Bytes kNoData = 64_B;  // two threads meet and part
+
 // Two threads come, and go on when both are there. Sleeps like the lanes of a run do.
 class Meeting {
 public:
@@ -71,7 +73,8 @@ Measurement time_of(Pair& pair, void (Pair::*call)(std::size_t), std::size_t sam
     return measurement_of(std::move(times));
 }
 
-Seconds mean_time(Bytes size, Seconds for_each) {
+// All-gather and reduce-scatter of a tensor of this size.
+std::vector<MessageFigure> time_both(Bytes size, Seconds for_each) {
     Pair pair;
     pair.half = size.value / 2 / static_cast<std::int64_t>(sizeof(float));
     for (Tensors& t : pair.ranks) {
@@ -81,23 +84,19 @@ Seconds mean_time(Bytes size, Seconds for_each) {
     const Seconds guess = time_of(pair, &Pair::all_gather, 3, 1).median;
     const double wanted = for_each / (std::max(guess, Seconds{1e-7}) * 2 * 15);
     const auto calls = static_cast<std::size_t>(std::clamp(wanted, 1.0, 1000.0));
-    return (time_of(pair, &Pair::all_gather, 15, calls).median +
-            time_of(pair, &Pair::reduce_scatter, 15, calls).median) *
-           0.5;
+    return {{MessageKind::kAllGather, 2, 0, size, time_of(pair, &Pair::all_gather, 15, calls).median},
+            {MessageKind::kReduceScatter, 2, 0, size, time_of(pair, &Pair::reduce_scatter, 15, calls).median}};
 }
 
 }  // namespace
 
-CollectiveRates collective_rates(std::span<const Bytes> sizes, Seconds for_each) {
-    CollectiveRates rates;
-    rates.step = mean_time(64_B, for_each);
+std::vector<MessageFigure> time_collectives(std::span<const Bytes> sizes, Seconds for_each) {
+    std::vector<MessageFigure> figures = time_both(kNoData, for_each);
     for (const Bytes size : sizes) {
-        const Seconds time = mean_time(size, for_each);
-        // of two ranks, each sends half of the tensor
-        const Seconds moving = std::max(time - rates.step, time * 0.05);
-        rates.points.push_back({size, size / (moving * 2)});
+        const std::vector<MessageFigure> of_size = time_both(size, for_each);
+        figures.insert(figures.end(), of_size.begin(), of_size.end());
     }
-    return rates;
+    return figures;
 }
 
 }  // namespace sluice

@@ -5,16 +5,11 @@
 #include <vector>
 
 #include "base/units.h"
-#include "scenarios/calibration.h"
+#include "scenarios/message_figure.h"
 
 namespace sluice {
 
-struct CollectiveRates {
-    Seconds step{};                      // a call without data: two threads meet and part
-    std::vector<BandwidthPoint> points;  // the step taken off; mean time of all-gather and reduce-scatter
-};
-
-// For the whole tensors of these sizes, ascending.
-CollectiveRates collective_rates(std::span<const Bytes> sizes, Seconds for_each);
+// Of two ranks: all-gather and reduce-scatter of next to nothing, and of whole tensors of these sizes.
+std::vector<MessageFigure> time_collectives(std::span<const Bytes> sizes, Seconds for_each);
 
 }  // namespace sluice

@@ -12,6 +12,7 @@
 #include "runtime/profile/compute_load.h"
 #include "runtime/profile/fill_short_rows.h"
 #include "runtime/profile/kernel_bench.h"
+#include "runtime/profile/message_tables.h"
 
 namespace sluice {
 namespace {
@@ -143,9 +144,9 @@ struct Profiling {
             out.interference = copy_interference(cores, ranks, effort);
         }
         progress("collectives", 0.96);
-        const CollectiveRates collectives = collective_rates(grid.messages, effort.each);
+        const CollectiveTables collectives = collective_tables(time_collectives(grid.messages, effort.each), {});
         Calibration& c = out.calibration;
-        c.nvlink_collective = collectives.points;
+        c.nvlink_collective = collectives.inside;
         c.collective_step = collectives.step;
         c.interference = {out.interference.gemm, out.interference.gemm, out.interference.gemm};
         // An op's kernels follow one another in one thread, which reads the clock after each.

@@ -95,7 +95,7 @@ TEST(ProfileVerb, RefusesWhatItCannotDo) {
          "sluice profile: 'mine.txt': expected NAME.yaml with letters, digits, '-', '_' and '.' in NAME, at most 64: "
          "scenarios name the file so\n"},
         {"profile --ranks 65", "sluice profile: --ranks: got 65, expected at most 64\n"},
-        {"profile laptop.yaml", "sluice profile: unexpected 'laptop.yaml'; see sluice profile --help\n"},
+        {"profile laptop.yaml", "sluice profile: unexpected 'laptop.yaml' without --import; see sluice profile --help\n"},
     };
     for (const auto& [arguments, message] : cases) {
         const Finished got = run_sluice(arguments);

@@ -13,6 +13,7 @@
 #include "scenarios/write_calibration.h"
 #include "scenarios/write_cluster.h"
 #include "tools/sluice/gpu_profile_report.h"
+#include "tools/sluice/import_profile.h"
 #include "tools/sluice/output.h"
 #include "tools/sluice/parse_arguments.h"
 #include "tools/sluice/profile_report.h"
@@ -63,13 +64,18 @@ std::string name_of(const std::string& path) {
     return stem;
 }
 
+void expect_no_import(const ImportRequest& r) {
+    if (!r.files.empty())
+        throw InputError(fmt::format("sluice profile: unexpected '{}' without --import; see sluice profile --help",
+                                     r.files.front()));
+    for (const auto& [flag, value] :
+         {std::pair{"--calibration", &r.calibration}, std::pair{"--cluster", &r.cluster}, std::pair{"--date", &r.date}})
+        if (!value->empty()) throw InputError(fmt::format("sluice profile: {}: is for --import alone", flag));
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
-
-struct ProfileFiles {
-    std::string calibration, cluster;  // "": not written
-};
 
 // Measures, writes the files, and returns what is to be printed.
 std::string profile_of_cpu(const ProfileRequest& request, const std::string& cluster_name, const ProfileFiles& files,
@@ -132,11 +138,13 @@ int profile_verb(const Arguments& arguments) {
     std::string device = "cpu";
     ProfileFiles files;
     std::size_t ranks = 1, parts = 1;
-    bool quick = false, json = false;
+    bool quick = false, json = false, import = false;
+    ImportRequest imported;
     const Usage usage{
         "profile",
         "Measures this machine as the CPU backend or the CUDA backend uses it: kernels over a grid of shapes, copies, "
-        "collectives of the CPU. Takes about two minutes on an idle machine; leave it alone meanwhile.",
+        "collectives of the CPU. Takes about two minutes on an idle machine; leave it alone meanwhile.\n"
+        "With --import, reads what nccl-tests and nvbandwidth measured elsewhere from FILEs (docs/profile.md).",
         "",
         nullptr,
         {{"--device", "NAME", "cpu (default) or cuda, one GPU, where it is built", &device},
@@ -146,12 +154,29 @@ int profile_verb(const Arguments& arguments) {
          {"--parts", "P", "cut the GPU into P parts, and measure one while the others are busy (default 1)", nullptr,
           nullptr, &parts},
          {"--quick", "", "seconds instead of minutes: coarse tables", nullptr, &quick},
+         {"--import", "", "measure nothing: read output of nccl-tests and nvbandwidth, text or JSON", nullptr, &import},
+         {"--calibration", "FILE", "with --import: the calibration to change", &imported.calibration},
+         {"--cluster", "FILE", "with --import: the cluster to change", &imported.cluster},
+         {"--date", "DATE", "with --import: when it was measured, for the sources", &imported.date},
          {"--json", "", "print the summary as JSON", nullptr, &json}},
         "  sluice profile --device cpu --out-calibration calibrations/laptop.yaml --out-cluster clusters/laptop.yaml\n"
         "  sluice profile --device cpu --quick --json\n"
         "  sluice profile --device cuda --out-calibration calibrations/h200.yaml\n"
-        "  sluice profile --device cuda --parts 2 --out-calibration h200-split2.yaml"};
+        "  sluice profile --device cuda --parts 2 --out-calibration h200-split2.yaml\n"
+        "  sluice profile --import all_gather.txt nvbandwidth.json --calibration h100.yaml --out-calibration mine.yaml",
+        "",
+        nullptr,
+        "FILE",
+        &imported.files,
+        false};
     if (!parse_arguments(usage, arguments)) return 0;
+    if (import) {
+        imported.calibration_name = name_of(files.calibration), imported.cluster_name = name_of(files.cluster);
+        imported.version = SLUICE_VERSION;
+        fmt::print("{}", import_profile(imported, files, json));
+        return 0;
+    }
+    expect_no_import(imported);
     const ProfiledDevice profiled = parse_profiled_device(device);
     const ProfileRequest request{name_of(files.calibration), quick, static_cast<std::int64_t>(ranks)};
     if (ranks > 64) throw InputError(fmt::format("sluice profile: --ranks: got {}, expected at most 64", ranks));

@@ -31,14 +31,18 @@ TEST(CopyBench, CopiesNeverSpeedComputeUp) {
     }
 }
 
-TEST(CollectiveBench, OnePointPerSize) {
+TEST(CollectiveBench, BothCollectivesOfEverySize) {
     const std::array sizes = {4_KiB, 256_KiB};
-    const CollectiveRates rates = collective_rates(sizes, Seconds{1e-3});
-    ASSERT_EQ(rates.points.size(), 2U);
-    EXPECT_EQ(rates.points[0].size, 4_KiB);
-    EXPECT_EQ(rates.points[1].size, 256_KiB);
-    for (const BandwidthPoint& point : rates.points) EXPECT_GT(point.bus_bandwidth.value, 1e3);
-    EXPECT_GT(rates.step.value, 0);
+    const std::vector<MessageFigure> figures = time_collectives(sizes, Seconds{1e-3});
+    ASSERT_EQ(figures.size(), 6U);  // next to nothing first
+    EXPECT_EQ(figures[2].size, 4_KiB);
+    EXPECT_EQ(figures[5].size, 256_KiB);
+    for (const MessageFigure& f : figures) {
+        EXPECT_EQ(f.members, 2U);
+        EXPECT_GT(f.time.value, 0);
+    }
+    EXPECT_EQ(figures[4].kind, MessageKind::kAllGather);
+    EXPECT_EQ(figures[5].kind, MessageKind::kReduceScatter);
 }
 
 TEST(Machine, SaysWhatItIs) {
