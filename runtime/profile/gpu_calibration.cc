@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "runtime/profile/fill_short_rows.h"
+#include "runtime/profile/message_tables.h"
 #include "schedule/flops.h"
 
 namespace sluice {
@@ -146,6 +147,12 @@ Calibration gpu_calibration(const GpuFigures& f, const std::string& name) {
     c.grouped_backward_workspace = workspace.grouped_backward;
     c.interference = {f.interference.copy_out, f.interference.copy_in, 1, f.part.memory_alone};
     c.collective_step = f.part.copy_latency;
+    if (f.messages.gpus > 1) {
+        const CollectiveTables tables = collective_tables(f.messages.alone, {});
+        c.nvlink_collective = tables.inside;
+        c.collective_step = tables.step;
+        c.interference.collective = f.messages.product_beside;
+    }
     return c;
 }
 
@@ -185,6 +192,14 @@ void cut(Cluster& c, const GpuPartFigures& part) {
     c.nvlink = {part.copy, part.copy_latency};
 }
 
+// Several GPUs of one host.
+void join(Cluster& c, const GpuMessages& messages) {
+    c.gpus_per_node = messages.gpus;
+    c.gpu.reserved = round_up(c.gpu.reserved + messages.communicators, 1_MiB);
+    if (const auto line = transfer_line(messages.alone, false)) c.nvlink = {line->bandwidth, line->latency};
+    set_links(c, messages.links);
+}
+
 }  // namespace
 
 Cluster gpu_cluster(const GpuFigures& f, const std::string& name) {
@@ -208,6 +223,7 @@ Cluster gpu_cluster(const GpuFigures& f, const std::string& name) {
     c.host.bandwidth = c.pcie.duplex;
     c.host.pin_rate = f.copies.pin;
     if (f.part.parts > 1) cut(c, f.part);
+    if (f.messages.gpus > 1) join(c, f.messages);
     return c;
 }
 

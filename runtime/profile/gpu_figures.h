@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "base/units.h"
+#include "runtime/profile/link_rates.h"
 #include "runtime/profile/machine.h"
 #include "runtime/profile/measurement.h"
 #include "scenarios/calibration.h"
+#include "scenarios/message_figure.h"
 #include "schedule/schedule.h"
 
 namespace sluice {
@@ -77,6 +79,17 @@ struct GpuPartFigures {
     Seconds copy_latency{};  // of one from part to part, with the events that both sides wait for, beyond its bytes
 };
 
+// Of several GPUs of one machine that send each other messages.
+struct GpuMessages {
+    int gpus = 1;
+    std::string nccl;                          // version, "2.28.9"
+    std::vector<MessageFigure> alone;          // all programs of nccl-tests that MessageKind knows, by size
+    std::vector<MessageFigure> beside_copies;  // some of them while every GPU copies to the host
+    double product_beside = 1;                 // a product's rate beside all-gathers over that alone
+    LinkRates links;                           // of all GPUs at once
+    Bytes communicators{};                     // of one GPU's memory
+};
+
 struct GpuFigures {
     GpuMachine machine;
     std::vector<ProductFigure> products;
@@ -89,6 +102,7 @@ struct GpuFigures {
     GpuCopies copies;
     GpuInterference interference;
     GpuPartFigures part;
+    GpuMessages messages;
     Seconds kernel_gap{};            // what an event between two kernels adds
     std::vector<std::string> notes;  // what could not be measured, and why
 };

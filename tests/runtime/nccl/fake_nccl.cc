@@ -197,6 +197,8 @@ const NcclFunctions& fake_nccl() {
     return made;
 }
 
+bool fake_nccl_group_is_open() { return in_group; }
+
 void reset_fake_nccl() {
     const std::lock_guard lock(state().mutex);
     state().worlds.clear();

@@ -15,6 +15,8 @@ struct FakeNcclCounts {
     std::size_t begun = 0, aborted = 0;  // memberships
 };
 FakeNcclCounts fake_nccl_counts();
+// Of the calling thread: calls are collected until it ends.
+bool fake_nccl_group_is_open();
 // From now on every communicator says this of its state.
 void break_fake_nccl(int code);
 

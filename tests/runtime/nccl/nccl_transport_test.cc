@@ -184,6 +184,25 @@ TEST_F(NcclTransportTest, calls_that_differ_end_the_job_before_anything_is_made)
     EXPECT_EQ(fake_nccl_counts().begun, 0U);
 }
 
+// An open group would swallow all later calls of the thread.
+TEST_F(NcclTransportTest, a_group_of_calls_is_closed_when_one_throws) {
+    static int calls = 0;
+    calls = 0;
+    NcclFunctions nccl = fake_nccl();
+    nccl.begin = [](ncclComm** comm, int members, const NcclId* id, int member) {
+        return ++calls == 2 ? 2 : fake_nccl().begin(comm, members, id, member);  // the second member finds no memory
+    };
+    const Schedule schedule = everybody_talks(2);
+    const std::vector<Rank> local = {Rank{0}, Rank{1}};
+    const FakeDevice first(0), second(1);
+    const std::vector<const DevicePart*> devices = {&first, &second};
+    RunMonitor monitor;
+    Rendezvous job({}, {"process", 1});
+    EXPECT_THROW(nccl_transport(job, nccl)({schedule, schedule.groups, local, devices, monitor}), EnvironmentError);
+    EXPECT_EQ(calls, 2);
+    EXPECT_FALSE(fake_nccl_group_is_open());
+}
+
 TEST_F(NcclTransportTest, two_ranks_on_one_gpu_are_refused) {
     NcclJob job{1, 2};  // one process: of several the first to say so wins
     job.devices = 1;
