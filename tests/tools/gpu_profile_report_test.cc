@@ -129,6 +129,59 @@ TEST(GpuProfileReport, PartsAreReadBack) {
     EXPECT_EQ(nlohmann::json::parse(gpu_profile_json(r))["part"]["multiprocessors"], 64);
 }
 
+// Two GPUs, as NCCL might have it: 5 us a hop, 300 GB/s of a link; transfers 350 GB/s after 12 us.
+GpuMessages two_gpus() {
+    GpuMessages m;
+    m.gpus = 2, m.nccl = "2.28.9", m.product_beside = 0.85, m.communicators = 1_GiB;
+    for (std::int64_t size = (4_KiB).value; size <= (1_GiB).value; size *= 4)
+        for (const auto& [kind, hops] :
+             {std::pair{MessageKind::kAllGather, 1}, std::pair{MessageKind::kReduceScatter, 1},
+              std::pair{MessageKind::kAllReduce, 2}, std::pair{MessageKind::kAllToAll, 1}})
+            m.alone.push_back(
+                {kind, 2, 0, Bytes{size}, Seconds{5e-6 * hops + 0.5 * hops * static_cast<double>(size) / 300e9}});
+    for (const Bytes size : {4_KiB, 1_MiB, 64_MiB, 1_GiB})
+        m.alone.push_back(
+            {MessageKind::kSendReceive, 2, 0, size, Seconds{12e-6 + static_cast<double>(size.value) / 350e9}});
+    m.beside_copies = {{MessageKind::kAllGather, 2, 0, 1_GiB, Seconds{2 * (5e-6 + 0.5 * 1073741824 / 300e9)}}};
+    m.links.gpus = 2;
+    m.links.all_out = m.links.all_in = BytesPerSecond{106e9};
+    m.links.all_out_beside_in = BytesPerSecond{70e9}, m.links.all_in_beside_out = BytesPerSecond{64e9};
+    return m;
+}
+
+TEST(GpuProfileReport, SeveralGpusHaveCollectivesAndLinks) {
+    GpuFigures f = figures();
+    f.messages = two_gpus();
+    GpuProfileReport r = gpu_profile_report(std::move(f), "h200x2", "h200x2-here");
+    r.date = "2026-11-30", r.version = "0.1.0";
+    std::ostringstream rates, machine;
+    write_calibration(rates, r.calibration, gpu_calibration_origin(r));
+    write_cluster(machine, r.cluster, gpu_cluster_origin(r));
+    const Calibration c = read_text_with(rates.str(), read_calibration);
+    EXPECT_NEAR(c.collective_step.value, 5e-6, 0.1e-6);
+    ASSERT_EQ(c.nvlink_collective.size(), 10U);
+    EXPECT_NEAR(c.nvlink_collective.back().bus_bandwidth.value, 300e9, 1e9);
+    EXPECT_EQ(c.interference.collective, 0.85);
+    const Cluster alone = report().cluster, both = read_text_with(machine.str(), read_cluster);
+    EXPECT_EQ(both.gpus_per_node, 2);
+    EXPECT_EQ(both.gpu.reserved, alone.gpu.reserved + 1_GiB);
+    EXPECT_EQ(both.gpu.memory, alone.gpu.memory);
+    EXPECT_NEAR(both.nvlink.bandwidth.value, 350e9, 1e9);
+    EXPECT_NEAR(both.nvlink.latency.value, 12e-6, 0.1e-6);
+    EXPECT_EQ(both.host.bandwidth.value, 134e9);
+    EXPECT_EQ(both.pcie.d2h.value, alone.pcie.d2h.value);  // of one alone
+    for (const std::string& text : {rates.str(), machine.str()})
+        EXPECT_NE(text.find("profile --device cuda --gpus 2"), std::string::npos) << text;
+    const std::string text = gpu_profile_text(r);
+    EXPECT_NE(text.find("299 GB/s at 1.00 GiB, 0.500 of it beside copies out"), std::string::npos) << text;
+    const auto json = nlohmann::json::parse(gpu_profile_json(r))["messages"];
+    EXPECT_EQ(json["gpus"], 2);
+    EXPECT_EQ(json["nccl"], "2.28.9");
+    EXPECT_EQ(json["alone"].size(), 44U);
+    EXPECT_LT(json["errors"]["all_gather_perf"]["error_p90_absolute"], 0.06);
+    EXPECT_LT(json["errors"]["sendrecv_perf"]["error_p90_absolute"], 0.01);
+}
+
 TEST(GpuProfileReport, TheClusterIsReadBack) {
     const GpuProfileReport r = report();
     std::ostringstream out;

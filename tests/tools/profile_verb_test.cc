@@ -50,14 +50,14 @@ TEST(ProfileVerb, WritesFilesThatAScenarioCanUse) {
     const TemporaryFolder folder;
     for (const char* part : {"calibrations", "clusters"}) std::filesystem::create_directory(folder.path() / part);
     const std::string rates = folder / "calibrations/mine.yaml", machine = folder / "clusters/mine.yaml";
-    const Finished got = run_sluice({"profile", "--device", "cpu", "--quick", "--json", "--out-calibration", rates,
-                                     "--out-cluster", machine});
+    const Finished got = run_sluice(
+        {"profile", "--device", "cpu", "--quick", "--json", "--out-calibration", rates, "--out-cluster", machine});
     ASSERT_EQ(got.code, 0) << got.err;
     EXPECT_EQ(got.err, "");
     const auto json = nlohmann::json::parse(got.out);
-    for (const char* key : {"device", "machine", "date", "ranks", "quick", "gemm", "attention", "pointwise", "copies",
-                            "interference", "collective_step_seconds", "core_share", "notes", "calibration", "cluster",
-                            "wall_seconds"})
+    for (const char* key :
+         {"device", "machine", "date", "ranks", "quick", "gemm", "attention", "pointwise", "copies", "interference",
+          "collective_step_seconds", "core_share", "notes", "calibration", "cluster", "wall_seconds"})
         EXPECT_TRUE(json.contains(key)) << key;
     EXPECT_EQ(json["calibration"], rates);
     EXPECT_EQ(json["gemm"]["figures"], 27);
@@ -65,9 +65,9 @@ TEST(ProfileVerb, WritesFilesThatAScenarioCanUse) {
 
     for (const std::string& file : {rates, machine}) {
         const std::string text = read_file(file, 1_MiB);
-        for (const std::string& word : {json["machine"]["cpu"].get<std::string>(), json["date"].get<std::string>(),
-                                        std::string("OpenBLAS"), std::string("GCC"), std::string("core"),
-                                        std::string("spread"), std::string("--quick")})
+        for (const std::string& word :
+             {json["machine"]["cpu"].get<std::string>(), json["date"].get<std::string>(), std::string("OpenBLAS"),
+              std::string("GCC"), std::string("core"), std::string("spread"), std::string("--quick")})
             EXPECT_NE(text.find(word), std::string::npos) << word << " in " << file;
     }
     const std::string scenario = folder / "small.yaml";
@@ -89,13 +89,19 @@ TEST(ProfileVerb, RefusesWhatItCannotDo) {
         {"profile --device tpu",
          "sluice profile: --device: got 'tpu', expected cpu or cuda; see sluice profile --help\n"},
         {"profile --out-calibration -",
-         "sluice profile: '-': expected NAME.yaml with letters, digits, '-', '_' and '.' in NAME, at most 64: scenarios "
+         "sluice profile: '-': expected NAME.yaml with letters, digits, '-', '_' and '.' in NAME, at most 64: "
+         "scenarios "
          "name the file so\n"},
         {"profile --out-cluster mine.txt",
          "sluice profile: 'mine.txt': expected NAME.yaml with letters, digits, '-', '_' and '.' in NAME, at most 64: "
          "scenarios name the file so\n"},
+        {"profile --gpus 2",
+         "sluice profile: --gpus: got 2, expected 1 with --device cpu: its ranks are threads (--ranks)\n"},
+        {"profile --parts 2",
+         "sluice profile: --parts: got 2, expected 1 with --device cpu: parts are those of a GPU\n"},
         {"profile --ranks 65", "sluice profile: --ranks: got 65, expected at most 64\n"},
-        {"profile laptop.yaml", "sluice profile: unexpected 'laptop.yaml' without --import; see sluice profile --help\n"},
+        {"profile laptop.yaml",
+         "sluice profile: unexpected 'laptop.yaml' without --import; see sluice profile --help\n"},
     };
     for (const auto& [arguments, message] : cases) {
         const Finished got = run_sluice(arguments);

@@ -7,6 +7,7 @@
 #include "base/format_units.h"
 #include "runtime/profile/gpu_calibration.h"
 #include "scenarios/pointwise_kernel_names.h"
+#include "tools/sluice/gpu_messages_report.h"
 #include "tools/sluice/profile_figures.h"
 
 namespace sluice {
@@ -39,9 +40,10 @@ std::string describe(const GpuMachine& m) {
 }
 
 std::string measured_by(const GpuProfileReport& r) {
-    const int parts = r.figures.part.parts;
-    return fmt::format("measured on {} by sluice {} profile --device cuda{}{}: {}; host {}", r.date, r.version,
-                       parts > 1 ? fmt::format(" --parts {}", parts) : "", r.quick ? " --quick" : "",
+    const int parts = r.figures.part.parts, gpus = r.figures.messages.gpus;
+    return fmt::format("measured on {} by sluice {} profile --device cuda{}{}{}: {}; host {}", r.date, r.version,
+                       parts > 1 ? fmt::format(" --parts {}", parts) : "",
+                       gpus > 1 ? fmt::format(" --gpus {}", gpus) : "", r.quick ? " --quick" : "",
                        describe(r.figures.machine), describe(r.figures.machine.host));
 }
 
@@ -206,6 +208,7 @@ std::string gpu_profile_text(const GpuProfileReport& r) {
     if (f.part.parts > 1)
         row(fmt::format("one of {} parts", f.part.parts),
             fmt::format("of {} multiprocessors: {}", f.part.multiprocessors, part_text(f.part)));
+    if (f.messages.gpus > 1) text += gpu_messages_text(r);
     row("between kernels", fmt::format("an event takes {}", format(f.kernel_gap)));
     row("workspaces", fmt::format("backward attention {:.0f} B per head and query, {:.0f} B per head and key",
                                   c.attention_backward_workspace, c.grouped_backward_workspace));
@@ -235,6 +238,7 @@ std::string gpu_profile_json(const GpuProfileReport& r) {
                             {"copy_in", f.interference.copy_in},
                             {"gemm_beside_two_copies", f.interference.both}};
     if (f.part.parts > 1) json["part"] = part_json(f.part);
+    if (f.messages.gpus > 1) json["messages"] = Json::parse(gpu_messages_json_text(r));
     json["kernel_gap_seconds"] = f.kernel_gap.value;
     json["attention_workspace"] = {{"forward_bytes", r.calibration.attention_forward_workspace},
                                    {"backward_bytes", r.calibration.attention_backward_workspace},
@@ -283,8 +287,10 @@ FileOrigin gpu_calibration_origin(const GpuProfileReport& r) {
                                        "the cluster"};
     origin.blocks["attention_workspace"] = {"", "bounds of all shapes measured; head dimension 128"};
     origin.blocks["interference"] = {
-        "", fmt::format("a product of 8192 cubed beside copies; beside both {:.3f}; collectives: not measured{}",
-                        f.interference.both, parted ? "; " + part_text(f.part) : "")};
+        "",
+        fmt::format("a product of 8192 cubed beside copies; beside both {:.3f}{}{}", f.interference.both,
+                    f.messages.gpus > 1 ? "" : "; collectives: not measured", parted ? "; " + part_text(f.part) : "")};
+    if (f.messages.gpus > 1) describe_messages(r, origin);
     return origin;
 }
 
@@ -320,6 +326,7 @@ FileOrigin gpu_cluster_origin(const GpuProfileReport& r) {
     origin.blocks["host"] = {"",
                              "memory: the machine's; reserved: a sixteenth; bandwidth: all copies of this GPU, which "
                              "does not bind it; pin_rate: huge pages touched by all cores, then registered"};
+    if (f.messages.gpus > 1) describe_gpus(r, origin);
     return origin;
 }
 

@@ -11,11 +11,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
-#include "models/collective_cost.h"
 #include "models/rails.h"
 #include "scenarios/nccl_tests_run.h"
 #include "scenarios/nvbandwidth_run.h"
 #include "scenarios/read_machine_files.h"
+#include "schedule/ring.h"
+#include "tools/sluice/message_check.h"
 
 namespace sluice {
 namespace {
@@ -199,19 +200,12 @@ private:
         for (std::size_t r = 0; r < out_.runs.size(); ++r) {
             std::vector<double> errors;
             for (std::size_t i = of_run_[r].first; i < of_run_[r].second; ++i) {
-                const Seconds time = time_of(figures_[i], c);
-                if (time.value > 0) errors.push_back(time / figures_[i].time - 1);
+                const MessageFigure& f = figures_[i];
+                if (const auto time = message_time(f, c, f.rails > 0 ? out_.network : out_.nvlink))
+                    errors.push_back(*time / f.time - 1);
             }
             if (!errors.empty()) out_.runs[r].error = error_of(std::move(errors));
         }
-    }
-
-    Seconds time_of(const MessageFigure& f, const Calibration& c) const {
-        if (f.kind != MessageKind::kSendReceive)
-            return collective_time({collective_kind(f.kind), GroupId{0}, f.size, 1}, f.members, f.rails > 0, c,
-                                   std::max<std::size_t>(1, f.rails));
-        const std::optional<TransferLine>& line = f.rails > 0 ? out_.network : out_.nvlink;
-        return line ? line->latency + f.size / line->bandwidth : Seconds{0};
     }
 
     void say() {

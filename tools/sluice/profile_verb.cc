@@ -8,7 +8,13 @@
 #include "base/nearest_name.h"
 #include "runtime/profile/kernel_bench.h"
 #ifdef SLUICE_HAS_CUDA
+#include "runtime/cuda/gpu_parts.h"
+#include "runtime/cuda_profile/gpu_messages.h"
 #include "runtime/cuda_profile/gpu_profile.h"
+#endif
+#ifdef SLUICE_HAS_NCCL
+#include "runtime/nccl/nccl_functions.h"
+#include "runtime/nccl/nccl_transport.h"
 #endif
 #include "scenarios/write_calibration.h"
 #include "scenarios/write_cluster.h"
@@ -103,16 +109,48 @@ std::string profile_of_cpu(const ProfileRequest& request, const std::string& clu
     return json ? profile_json(report) + "\n" : profile_text(report);
 }
 
+// How many of what: a GPU in parts, or several GPUs.
+struct GpuCounts {
+    std::size_t parts = 1, gpus = 1;
+};
+
 #ifdef SLUICE_HAS_CUDA
-std::string profile_of_gpu(const ProfileRequest& request, std::size_t parts, const std::string& cluster_name,
+#ifdef SLUICE_HAS_NCCL
+GpuMessages messages_of_gpus(std::size_t gpus, bool quick, const ProfileProgress& progress) {
+    Rendezvous job({}, {"profile", 1});  // all of them are of this process
+    GpuMessages messages = cuda::profile_messages(static_cast<int>(gpus),
+                                                  cuda::nccl_transport(job, cuda::nccl_library()), quick, progress);
+    messages.nccl = cuda::nccl_version();
+    return messages;
+}
+#else
+GpuMessages messages_of_gpus(std::size_t, bool, const ProfileProgress&) {
+    throw InputError(
+        "sluice profile: --gpus: this build has no NCCL, which several GPUs need (NCCL_ROOT names its folder)");
+}
+#endif
+
+GpuFigures measure_gpus(const ProfileRequest& request, const GpuCounts& counts) {
+    if (counts.gpus > 1) cuda::raise_stream_connections();  // before anything is asked of CUDA
+    ProgressLine line;
+    const double of_one = counts.gpus > 1 ? 0.7 : 1;
+    // Messages first: what is wrong with them shows before two minutes of kernels.
+    GpuMessages messages;
+    if (counts.gpus > 1)
+        messages = messages_of_gpus(counts.gpus, request.quick, [&](std::string_view what, double fraction) {
+            line.show(what, (1 - of_one) * fraction);
+        });
+    GpuFigures figures = cuda::profile_gpu(
+        request.quick, static_cast<int>(counts.parts),
+        [&](std::string_view what, double fraction) { line.show(what, 1 - of_one + of_one * fraction); });
+    figures.messages = std::move(messages);
+    return figures;
+}
+
+std::string profile_of_gpu(const ProfileRequest& request, const GpuCounts& counts, const std::string& cluster_name,
                            const ProfileFiles& files, bool json) {
     const auto begin = std::chrono::steady_clock::now();
-    GpuFigures figures;
-    {
-        ProgressLine line;
-        figures = cuda::profile_gpu(request.quick, static_cast<int>(parts),
-                                    [&](std::string_view what, double fraction) { line.show(what, fraction); });
-    }
+    GpuFigures figures = measure_gpus(request, counts);
     GpuProfileReport report = gpu_profile_report(std::move(figures), request.name, cluster_name);
     report.quick = request.quick, report.date = today(), report.version = SLUICE_VERSION;
     report.calibration_file = files.calibration, report.cluster_file = files.cluster;
@@ -127,17 +165,34 @@ std::string profile_of_gpu(const ProfileRequest& request, std::size_t parts, con
     return json ? gpu_profile_json(report) + "\n" : gpu_profile_text(report);
 }
 #else
-std::string profile_of_gpu(const ProfileRequest&, std::size_t, const std::string&, const ProfileFiles&, bool) {
+std::string profile_of_gpu(const ProfileRequest&, const GpuCounts&, const std::string&, const ProfileFiles&, bool) {
     throw InternalError("this build has no CUDA backend");
 }
 #endif
+
+void expect_counts(const GpuCounts& counts, ProfiledDevice device) {
+    if (counts.parts > 16)
+        throw InputError(fmt::format("sluice profile: --parts: got {}, expected 1 to 16", counts.parts));
+    if (counts.gpus > 16)
+        throw InputError(fmt::format("sluice profile: --gpus: got {}, expected 1 to 16", counts.gpus));
+    if (device == ProfiledDevice::kCpu && counts.parts > 1)
+        throw InputError(fmt::format(
+            "sluice profile: --parts: got {}, expected 1 with --device cpu: parts are those of a GPU", counts.parts));
+    if (device == ProfiledDevice::kCpu && counts.gpus > 1)
+        throw InputError(
+            fmt::format("sluice profile: --gpus: got {}, expected 1 with --device cpu: its ranks are threads (--ranks)",
+                        counts.gpus));
+    if (counts.parts > 1 && counts.gpus > 1)
+        throw InputError("sluice profile: got --parts and --gpus, expected one of them: parts are those of one GPU");
+}
 
 }  // namespace
 
 int profile_verb(const Arguments& arguments) {
     std::string device = "cpu";
     ProfileFiles files;
-    std::size_t ranks = 1, parts = 1;
+    std::size_t ranks = 1;
+    GpuCounts counts;
     bool quick = false, json = false, import = false;
     ImportRequest imported;
     const Usage usage{
@@ -152,7 +207,9 @@ int profile_verb(const Arguments& arguments) {
          {"--out-cluster", "FILE", "write the machine as a cluster, for clusters/", &files.cluster},
          {"--ranks", "N", "how many ranks compute at the same time (default 1)", nullptr, nullptr, &ranks},
          {"--parts", "P", "cut the GPU into P parts, and measure one while the others are busy (default 1)", nullptr,
-          nullptr, &parts},
+          nullptr, &counts.parts},
+         {"--gpus", "N", "measure messages between N GPUs of this machine, too, through NCCL (default 1: none)",
+          nullptr, nullptr, &counts.gpus},
          {"--quick", "", "seconds instead of minutes: coarse tables", nullptr, &quick},
          {"--import", "", "measure nothing: read output of nccl-tests and nvbandwidth, text or JSON", nullptr, &import},
          {"--calibration", "FILE", "with --import: the calibration to change", &imported.calibration},
@@ -163,6 +220,7 @@ int profile_verb(const Arguments& arguments) {
         "  sluice profile --device cpu --quick --json\n"
         "  sluice profile --device cuda --out-calibration calibrations/h200.yaml\n"
         "  sluice profile --device cuda --parts 2 --out-calibration h200-split2.yaml\n"
+        "  sluice profile --device cuda --gpus 2 --out-calibration h200x2.yaml --out-cluster h200x2-cluster.yaml\n"
         "  sluice profile --import all_gather.txt nvbandwidth.json --calibration h100.yaml --out-calibration mine.yaml",
         "",
         nullptr,
@@ -183,13 +241,9 @@ int profile_verb(const Arguments& arguments) {
     if (profiled == ProfiledDevice::kCuda && ranks > 1)
         throw InputError(fmt::format(
             "sluice profile: --ranks: got {}, expected 1 with --device cuda: one GPU runs one rank", ranks));
-    if (parts < 1 || parts > 16)
-        throw InputError(fmt::format("sluice profile: --parts: got {}, expected 1 to 16", parts));
-    if (profiled == ProfiledDevice::kCpu && parts > 1)
-        throw InputError(fmt::format(
-            "sluice profile: --parts: got {}, expected 1 with --device cpu: parts are those of a GPU", parts));
+    expect_counts(counts, profiled);
     const std::string cluster_name = name_of(files.cluster);
-    fmt::print("{}", profiled == ProfiledDevice::kCuda ? profile_of_gpu(request, parts, cluster_name, files, json)
+    fmt::print("{}", profiled == ProfiledDevice::kCuda ? profile_of_gpu(request, counts, cluster_name, files, json)
                                                        : profile_of_cpu(request, cluster_name, files, json));
     return 0;
 }
