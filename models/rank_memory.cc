@@ -65,6 +65,47 @@ std::int64_t held_parameters(const Scenario& s, ZeroStage stage, std::int64_t pa
     return s.shares(stage) ? (parameters + s.policy.dp - 1) / s.policy.dp : parameters;
 }
 
+// With one holder of every weight in a replica, or with all its ranks as holders, a layer is one run.
+ParameterRuns layer_runs(const Scenario& s) {
+    const Architecture& a = s.model;
+    const Parameters p = layer_parameters(s);
+    if (s.weight_shards() == 1) return {{p.total(), s.ulysses()}};
+    const std::int64_t qkv = (a.heads + 2 * a.kv_heads) * a.head_dim, bias = a.bias ? a.hidden : 0;
+    const std::int64_t attention =
+        (a.hidden * qkv + a.heads * a.head_dim * a.hidden + (a.bias ? qkv : 0)) / s.weight_shards();
+    const std::int64_t norm = norm_width(a);
+    ParameterRuns runs = {{norm, true}, {attention, false}, {bias + norm, true}, {p.sharded - attention, false}};
+    if (bias > 0) runs.push_back({bias, true});
+    return runs;
+}
+
+ParameterRuns embedding_runs(const Scenario& s) {
+    ParameterRuns runs = {{table_parameters(s), s.ulysses()}};
+    const std::int64_t positions = embedding_parameters(s).total() - table_parameters(s);
+    if (positions > 0) runs.push_back({positions, s.policy.sp > 1});
+    return runs;
+}
+
+ParameterRuns head_runs(const Scenario& s) {
+    ParameterRuns runs;
+    const std::int64_t norm = norm_width(s.model), table = head_parameters(s).total() - norm;
+    if (table > 0) runs.push_back({table, s.ulysses()});
+    runs.push_back({norm, s.policy.sp > 1});
+    return runs;
+}
+
+Parameters all_parameters(const ParameterRuns& runs) {
+    Parameters all;
+    for (const ParameterRun& run : runs) (run.replicated ? all.replicated : all.sharded) += run.parameters;
+    return all;
+}
+
+Parameters held_parameters(const Scenario& s, ZeroStage stage, const ParameterRuns& runs) {
+    ParameterRuns held = runs;
+    for (ParameterRun& run : held) run.parameters = held_parameters(s, stage, run.parameters);
+    return all_parameters(held);
+}
+
 Bytes weight_bytes(const Scenario& s, std::int64_t parameters) { return size_of(s.precision.weights) * parameters; }
 Bytes optimizer_bytes(const Scenario& s, std::int64_t parameters) {
     return (s.precision.weights == DataType::kFp32 ? 8_B : 12_B) * parameters;

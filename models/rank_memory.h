@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/units.h"
 #include "models/layer_kernels.h"
@@ -28,6 +29,21 @@ std::int64_t model_parameters(const Scenario&);  // whole model, each parameter 
 // Of `parameters` that every replica has, those whose state one rank holds: 1/dp of them, rounded up, where ZeRO shares
 // that state out (from `stage` on); else all.
 std::int64_t held_parameters(const Scenario&, ZeroStage stage, std::int64_t parameters);
+
+// What ZeRO cuts in dp as a whole: parameters that lie side by side and that the same ranks hold. A table is one by
+// itself, since two stages may hold it.
+struct ParameterRun {
+    std::int64_t parameters = 0;
+    bool replicated = false;
+};
+using ParameterRuns = std::vector<ParameterRun>;  // as they lie
+ParameterRuns layer_runs(const Scenario&);
+ParameterRuns embedding_runs(const Scenario&);
+ParameterRuns head_runs(const Scenario&);
+
+Parameters all_parameters(const ParameterRuns&);
+// Those that one rank holds, as above; every run is rounded up by itself.
+Parameters held_parameters(const Scenario&, ZeroStage stage, const ParameterRuns&);
 
 // Weights in their type; fp32 master weights, unless the weights are fp32 themselves, and two AdamW moments; gradients
 // in the accumulators' type.

@@ -110,19 +110,19 @@ OpId StageEmitter::reduce_over_replicas(OpId ready, const std::vector<Access>& g
                     groups_.data_parallel[stage_], gradient_bytes(scenario_, parameters_), 1, {ready}, gradients);
 }
 
-// Gradients of parameters that several ranks of a replica hold. `gradients`: all of the stage.
+// Gradients of parameters that several ranks of a replica hold: of those, what the rank steps. `gradients`: all of the
+// stage.
 OpId StageEmitter::reduce_over_shards(OpId ready, const std::vector<Access>& gradients) {
-    const auto bytes = [&](std::int64_t parameters) {
-        return gradient_bytes(scenario_, held_parameters(scenario_, ZeroStage::kOptimizer, parameters));
-    };
     if (shards())
         ready = exchange(Function::kReplicated, CollectiveKind::kAllReduce, groups_.sequence_parallel[stage_],
-                         bytes(replicated_), 1, {ready}, gradients);
+                         gradient_bytes(scenario_, replicated_), 1, {ready}, gradients);
     if (scenario_.model.tied_embeddings && scenario_.policy.pp > 1 && (first() || last())) {
         const std::size_t end = first() ? embedding_part() : head_part();
         const Access ends{parts_[end].accumulator, 0, 0, AccessMode::kAccumulate};
+        const std::int64_t table =
+            held_parameters(scenario_, ZeroStage::kOptimizer, table_parameters(scenario_));
         ready = exchange(Function::kTiedTable, CollectiveKind::kAllReduce, groups_.tied_ends,
-                         bytes(table_parameters(scenario_)), 1, {ready}, {ends});
+                         gradient_bytes(scenario_, table), 1, {ready}, {ends});
     }
     return ready;
 }

@@ -56,23 +56,29 @@ StageEmitter::StageEmitter(const Scenario& scenario, const std::vector<Subsequen
 // Parameters, their states and gradients, by what is shared out at once: layers, embedding, head.
 void StageEmitter::add_parameters() {
     const Scenario& s = scenario_;
-    const Parameters layer = layer_parameters(s);
-    const Parameters embedding = first() ? embedding_parameters(s) : Parameters{};
-    const Parameters head = last() ? head_parameters(s) : Parameters{};
-    parameters_ = layer.total() * plan_.layers + embedding.total() + head.total();
-    replicated_ = layer.replicated * plan_.layers + embedding.replicated + head.replicated;
-    const auto held = [&](ZeroStage stage) {
-        return held_parameters(s, stage, layer.total()) * plan_.layers + held_parameters(s, stage, embedding.total()) +
-               held_parameters(s, stage, head.total());
+    const ParameterRuns layer = layer_runs(s);
+    const ParameterRuns embedding = first() ? embedding_runs(s) : ParameterRuns{};
+    const ParameterRuns head = last() ? head_runs(s) : ParameterRuns{};
+    const auto sum = [&](const auto& of_runs) {
+        const Parameters l = of_runs(layer), e = of_runs(embedding), h = of_runs(head);
+        return Parameters{l.sharded * plan_.layers + e.sharded + h.sharded,
+                          l.replicated * plan_.layers + e.replicated + h.replicated};
     };
-    stepped_ = held(ZeroStage::kOptimizer);
-    weights_ = own_weights_ = add_buffer(BufferKind::kWeights, weight_bytes(s, held(ZeroStage::kParameters)), true);
+    const auto held = [&](ZeroStage stage) {
+        return sum([&](const ParameterRuns& runs) { return held_parameters(s, stage, runs); });
+    };
+    parameters_ = sum(all_parameters).total();
+    const Parameters stepped = held(ZeroStage::kOptimizer);
+    stepped_ = stepped.total(), replicated_ = stepped.replicated;
+    weights_ = own_weights_ =
+        add_buffer(BufferKind::kWeights, weight_bytes(s, held(ZeroStage::kParameters).total()), true);
     optimizer_ = add_buffer(BufferKind::kOptimizer, optimizer_bytes(s, stepped_), true);
 
-    const auto add_part = [&](const Parameters& p, std::uint32_t calls) {
+    const auto add_part = [&](const ParameterRuns& runs, std::uint32_t calls) {
         Part& part = parts_.emplace_back();
-        part.weights = part.gradients = p.total(), part.calls = calls;
-        const Bytes bytes = gradient_bytes(s, held_parameters(s, ZeroStage::kGradients, p.total())) * calls;
+        part.weights = part.gradients = all_parameters(runs).total(), part.calls = calls;
+        const std::int64_t held_gradients = held_parameters(s, ZeroStage::kGradients, runs).total();
+        const Bytes bytes = gradient_bytes(s, held_gradients) * calls;
         if (bytes.value > 0) part.accumulator = add_buffer(BufferKind::kGrads, bytes);
     };
     for (const Row& row : rows_) add_part(layer, row.layers);

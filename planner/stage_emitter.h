@@ -244,8 +244,8 @@ private:
     BufferId weights_{};      // that ops read: the rank's own, or (ZeRO 3) the part gathered last
     BufferId own_weights_{};  // persistent
     BufferId optimizer_{};
-    std::int64_t parameters_ = 0, replicated_ = 0;
-    std::int64_t stepped_ = 0;  // parameters whose optimizer state the rank has
+    std::int64_t parameters_ = 0;
+    std::int64_t stepped_ = 0, replicated_ = 0;  // whose optimizer state the rank has; of these, on several shards
     std::vector<Part> parts_;   // of rows, embedding, head
     std::vector<Reduction> reductions_;
     std::optional<Gathered> ahead_;

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/small_scenario.h"
 
@@ -78,6 +80,36 @@ TEST(RankMemory, EmbeddingAndHead) {
     EXPECT_EQ(head_parameters(gpt(1, 2)).total(), 16 + 800) << "tied, two stages: the last has a copy";
     EXPECT_EQ(head_parameters(llama()).total(), 16 + 1600);
     EXPECT_EQ(embedding_parameters(gpt(3)).sharded, 34 * 8) << "the vocabulary is padded to the ranks";
+}
+
+// Runs end where other ranks hold what follows, and make up their part.
+TEST(RankMemory, RunsAreWhatTheSameRanksHold) {
+    const auto sizes = [](const ParameterRuns& runs) {
+        std::vector<std::pair<std::int64_t, bool>> all;
+        for (const ParameterRun& run : runs) all.emplace_back(run.parameters, run.replicated);
+        return all;
+    };
+    using Runs = std::vector<std::pair<std::int64_t, bool>>;
+    EXPECT_EQ(sizes(layer_runs(gpt())), (Runs{{824 + 48, false}})) << "one rank holds all of it";
+    // norm; QKV, its bias, output; output's bias, norm; MLP and its first bias; the second
+    EXPECT_EQ(sizes(layer_runs(gpt(2))), (Runs{{16, true}, {140, false}, {24, true}, {272, false}, {8, true}}));
+    EXPECT_EQ(sizes(layer_runs(llama(2))), (Runs{{16, true}, {640, false}, {16, true}, {576, false}}));
+    EXPECT_EQ(sizes(embedding_runs(gpt(2))), (Runs{{400, false}, {400, true}}));
+    EXPECT_EQ(sizes(head_runs(gpt(2))), (Runs{{16, true}})) << "tied, one stage";
+    EXPECT_EQ(sizes(head_runs(gpt(2, 2))), (Runs{{400, false}, {16, true}}));
+    Scenario ulysses = gpt(2, 2);
+    ulysses.policy.sp_kind = SequenceParallelKind::kUlysses;
+    EXPECT_EQ(sizes(layer_runs(ulysses)), (Runs{{872, true}})) << "every rank holds all of it";
+    EXPECT_EQ(sizes(head_runs(ulysses)), (Runs{{800, true}, {16, true}}));
+}
+
+TEST(RankMemory, SharesOfRunsAreRoundedUpOneByOne) {
+    Scenario s = gpt(2);
+    s.policy.dp = 3, s.policy.zero = ZeroStage::kOptimizer;
+    const Parameters held = held_parameters(s, ZeroStage::kOptimizer, layer_runs(s));
+    EXPECT_EQ(held.sharded, 47 + 91);
+    EXPECT_EQ(held.replicated, 6 + 8 + 3);
+    EXPECT_EQ(held_parameters(s, ZeroStage::kGradients, layer_runs(s)).total(), layer_parameters(s).total());
 }
 
 TEST(RankMemory, ModelCountsEveryParameterOnce) {

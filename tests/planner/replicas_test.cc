@@ -57,10 +57,10 @@ std::string first_problem(const Schedule& schedule) {
 }
 
 // Parameters of each part of a stage: its layers one by one, then embedding and head where it has them.
-std::vector<Parameters> parts_of_stage(const Scenario& s, std::int64_t stage) {
-    std::vector<Parameters> parts(static_cast<std::size_t>(s.model.layers / s.policy.pp), layer_parameters(s));
-    if (stage == 0) parts.push_back(embedding_parameters(s));
-    if (stage + 1 == s.policy.pp) parts.push_back(head_parameters(s));
+std::vector<ParameterRuns> parts_of_stage(const Scenario& s, std::int64_t stage) {
+    std::vector<ParameterRuns> parts(static_cast<std::size_t>(s.model.layers / s.policy.pp), layer_runs(s));
+    if (stage == 0) parts.push_back(embedding_runs(s));
+    if (stage + 1 == s.policy.pp) parts.push_back(head_runs(s));
     return parts;
 }
 
@@ -77,7 +77,8 @@ TEST(Replicas, EveryCombinationIsValid) {
     });
 }
 
-// Weights, optimizer states and gradients of every rank: 1/dp of each part from the ZeRO stage on that shares them out.
+// Weights, optimizer states and gradients of every rank: 1/dp of each run from the ZeRO stage on that shares them
+// out.
 TEST(Replicas, StatesAreSharedOutByStage) {
     for_each_case([](const Scenario& s) {
         const Lowered lowered = lower(s);
@@ -85,12 +86,13 @@ TEST(Replicas, StatesAreSharedOutByStage) {
         for (const Buffer& b : lowered.schedule.buffers) held[{index(b.rank), b.kind}] += b.bytes;
         for (std::int64_t rank = 0; rank < s.ranks(); ++rank) {
             std::int64_t weights = 0, optimizer = 0, gradients = 0;
-            for (const Parameters& part : parts_of_stage(s, rank / (s.policy.sp * s.policy.dp))) {
-                const std::int64_t all = part.total(), share = (all + s.policy.dp - 1) / s.policy.dp;
-                optimizer += s.policy.zero >= ZeroStage::kOptimizer ? share : all;
-                gradients += s.policy.zero >= ZeroStage::kGradients ? share : all;
-                weights += s.policy.zero >= ZeroStage::kParameters ? share : all;
-            }
+            for (const ParameterRuns& part : parts_of_stage(s, rank / (s.policy.sp * s.policy.dp)))
+                for (const ParameterRun& run : part) {
+                    const std::int64_t all = run.parameters, share = (all + s.policy.dp - 1) / s.policy.dp;
+                    optimizer += s.policy.zero >= ZeroStage::kOptimizer ? share : all;
+                    gradients += s.policy.zero >= ZeroStage::kGradients ? share : all;
+                    weights += s.policy.zero >= ZeroStage::kParameters ? share : all;
+                }
             const auto bytes = [&](BufferKind kind) { return held[{static_cast<std::size_t>(rank), kind}].value; };
             EXPECT_EQ(bytes(BufferKind::kWeights), 2 * weights);
             EXPECT_EQ(bytes(BufferKind::kOptimizer), 12 * optimizer);
@@ -128,7 +130,8 @@ TEST(Replicas, VolumesAreThePapers) {
         for (std::int64_t rank = 0; rank < s.ranks(); ++rank) {
             const std::int64_t stage = rank / (s.policy.sp * dp);
             double parameters = 0, layers = 0;
-            for (const Parameters& part : parts_of_stage(s, stage)) parameters += static_cast<double>(part.total());
+            for (const ParameterRuns& part : parts_of_stage(s, stage))
+                parameters += static_cast<double>(all_parameters(part).total());
             layers = static_cast<double>(s.model.layers / s.policy.pp * layer_parameters(s).total());
             const double table = shares_table ? static_cast<double>(embedding_parameters(s).sharded) : 0;
             const auto share = static_cast<double>(dp - 1) / static_cast<double>(dp);
@@ -172,7 +175,8 @@ TEST(Replicas, LayerMajorExchangesOncePerSequence) {
                     ASSERT_EQ(first_problem(lowered.schedule), "") << static_cast<int>(zero) << tied;
                     if (zero < ZeroStage::kGradients) continue;
                     double parameters = 0;
-                    for (const Parameters& part : parts_of_stage(s, 0)) parameters += static_cast<double>(part.total());
+                    for (const ParameterRuns& part : parts_of_stage(s, 0))
+                        parameters += static_cast<double>(all_parameters(part).total());
                     const auto layers = static_cast<double>(s.model.layers * layer_parameters(s).total());
                     const double table = tied ? static_cast<double>(embedding_parameters(s).sharded) : 0;
                     const double share = static_cast<double>(dp - 1) / static_cast<double>(dp);
@@ -224,6 +228,28 @@ TEST(Replicas, TheNormIsSummedOverDifferentParts) {
                 sizes.insert(lowered.schedule.groups[index(work->group)].members.size());
         const auto expected = static_cast<std::size_t>(s.policy.sp * s.policy.pp * (shared ? s.policy.dp : 1));
         EXPECT_EQ(sizes, expected > 1 ? std::set{expected} : std::set<std::size_t>{});
+    });
+}
+
+// What ranks hold together is summed by those that step it, of that what they step: so the reductions over shards and
+// over both ends of the pipeline get smaller with every replica that shares states out.
+TEST(Replicas, SumsWithinAReplicaAreOfTheShareThatIsStepped) {
+    for_each_case([](const Scenario& s) {
+        const Lowered lowered = lower(s);
+        for (const Op& op : lowered.schedule.ops) {
+            const auto* work = std::get_if<Collective>(&op.work);
+            if (work == nullptr || op.tag.phase != Phase::kOptimizer) continue;
+            const auto stage = static_cast<std::int64_t>(index(op.rank)) / (s.policy.sp * s.policy.dp);
+            std::int64_t expected = held_parameters(s, ZeroStage::kOptimizer, table_parameters(s));
+            if (op.tag.function == Function::kReplicated) {
+                expected = 0;
+                for (const ParameterRuns& part : parts_of_stage(s, stage))
+                    expected += held_parameters(s, ZeroStage::kOptimizer, part).replicated;
+            } else if (op.tag.function != Function::kTiedTable) {
+                continue;
+            }
+            EXPECT_EQ(work->bytes.value, 4 * expected);
+        }
     });
 }
 
