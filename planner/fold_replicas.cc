@@ -119,8 +119,7 @@ OpId StageEmitter::reduce_over_shards(OpId ready, const std::vector<Access>& gra
     if (scenario_.model.tied_embeddings && scenario_.policy.pp > 1 && (first() || last())) {
         const std::size_t end = first() ? embedding_part() : head_part();
         const Access ends{parts_[end].accumulator, 0, 0, AccessMode::kAccumulate};
-        const std::int64_t table =
-            held_parameters(scenario_, ZeroStage::kOptimizer, table_parameters(scenario_));
+        const std::int64_t table = held_parameters(scenario_, ZeroStage::kOptimizer, table_parameters(scenario_));
         ready = exchange(Function::kTiedTable, CollectiveKind::kAllReduce, groups_.tied_ends,
                          gradient_bytes(scenario_, table), 1, {ready}, {ends});
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/member_share.h"
 
 namespace sluice {
 namespace {
@@ -49,9 +50,12 @@ void Communicator::meet(const CommCall& call, CallKind kind, std::size_t bytes, 
     SLUICE_CHECK(call.member < size(), "a call is made by a member");
     members_[call.member].slot = slot;
     const CallSignature signature{kind, bytes, root, call.what};
+    const bool of_parts = kind == CallKind::kAllGather || kind == CallKind::kReduceScatter;
     if (kind == CallKind::kAllToAll)
         meeting_.meet(call.member, signature, [this] { return find_wrong_exchange(); });
-    else if (kind == CallKind::kAllGather || kind == CallKind::kReduceScatter)
+    else if (of_parts && !slot.pieces.empty())
+        meeting_.meet(call.member, signature, [this] { return find_wrong_pieces(); });
+    else if (of_parts)
         meeting_.meet(call.member, signature,
                       [this, &signature] { return find_wrong_parts(signature.kind, signature.bytes); });
     else
@@ -64,6 +68,15 @@ std::optional<std::string> Communicator::find_wrong_parts(CallKind kind, std::si
     if (floats * sizeof(float) == bytes) return std::nullopt;
     return fmt::format("{}, but the members' parts have {} bytes together", meeting_.describe_call(0),
                        floats * sizeof(float));
+}
+
+std::optional<std::string> Communicator::find_wrong_pieces() const {
+    const std::span<const std::span<float>> first = members_[0].slot.pieces;
+    for (std::uint32_t m = 1; m < size(); ++m)
+        if (!std::ranges::equal(members_[m].slot.pieces, first, {}, &std::span<float>::size, &std::span<float>::size))
+            return fmt::format("{}, but in other pieces than rank {}", meeting_.describe_call(m),
+                               index(meeting_.rank_of(0)));
+    return std::nullopt;
 }
 
 std::optional<std::string> Communicator::find_wrong_exchange() const {
@@ -107,12 +120,44 @@ void Communicator::reduce_scatter(const CommCall& call, std::span<const float> a
     meet(call, CallKind::kReduceScatter, all.size_bytes(), slot);
     std::size_t first = 0;
     for (std::uint32_t m = 0; m < call.member; ++m) first += members_[m].slot.part;
-    std::array<float, kStretch> sums;
-    for (std::size_t at = 0; at < mine.size(); at += kStretch) {
-        const std::span<float> sum(sums.data(), std::min(kStretch, mine.size() - at));
-        copy_span(members_[0].slot.in.subspan(first + at, sum.size()), sum);
-        for (std::uint32_t m = 1; m < size(); ++m) add_to(sum, members_[m].slot.in.data() + first + at);
-        copy_span(std::span<const float>(sum), mine.subspan(at, sum.size()));
+    add_up([&](std::uint32_t m) { return members_[m].slot.in.subspan(first); }, mine);
+    leave(call);
+}
+
+// `sums` becomes the sum of as many of each member's values, and may be one member's.
+template <class ValuesOf>
+void Communicator::add_up(const ValuesOf& values_of, std::span<float> sums) const {
+    std::array<float, kStretch> stretch;
+    for (std::size_t at = 0; at < sums.size(); at += kStretch) {
+        const std::span<float> sum(stretch.data(), std::min(kStretch, sums.size() - at));
+        copy_span(std::span<const float>(values_of(0U).subspan(at, sum.size())), sum);
+        for (std::uint32_t m = 1; m < size(); ++m) add_to(sum, values_of(m).data() + at);
+        copy_span(std::span<const float>(sum), sums.subspan(at, sum.size()));
+    }
+}
+
+void Communicator::all_gather_shares(const CommCall& call, std::span<const std::span<float>> pieces) {
+    Slot slot;
+    slot.pieces = pieces;
+    meet(call, CallKind::kAllGather, total(pieces) * sizeof(float), slot);
+    for (std::size_t p = 0; p < pieces.size(); ++p)
+        for (std::uint32_t m = 0; m < size(); ++m) {
+            const MemberShare share = member_share(pieces[p].size(), m, size());
+            const std::span<const float> theirs = members_[m].slot.pieces[p].subspan(share.first, share.count);
+            copy_span(theirs, pieces[p].subspan(share.first, share.count));
+        }
+    leave(call);
+}
+
+// A member's share is read by that member alone, so it can be summed in place.
+void Communicator::reduce_scatter_shares(const CommCall& call, std::span<const std::span<float>> pieces) {
+    Slot slot;
+    slot.pieces = pieces;
+    meet(call, CallKind::kReduceScatter, total(pieces) * sizeof(float), slot);
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+        const MemberShare share = member_share(pieces[p].size(), call.member, size());
+        add_up([&](std::uint32_t m) { return members_[m].slot.pieces[p].subspan(share.first, share.count); },
+               pieces[p].subspan(share.first, share.count));
     }
     leave(call);
 }

@@ -46,6 +46,10 @@ public:
     // `mine` becomes the member's part of the sum of all members' `all`; parts lie one behind the other and may differ
     // in length. `mine` may be its own place in `all`.
     void reduce_scatter(const CommCall& call, std::span<const float> all, std::span<float> mine);
+    // In place: every piece is cut into the members' shares (member_share.h), and all members bring the same pieces. A
+    // member's shares become known to all; or they become those of the sum, and its other values stay.
+    void all_gather_shares(const CommCall& call, std::span<const std::span<float>> pieces);
+    void reduce_scatter_shares(const CommCall& call, std::span<const std::span<float>> pieces);
     // Every member's values become the sum over members, in place. The pieces of a list are taken as one long vector;
     // members need not cut it alike.
     void all_reduce(const CommCall& call, std::span<float> values);
@@ -69,7 +73,7 @@ private:
     struct Slot {
         std::span<const float> in;                     // all_gather: mine; reduce_scatter: all
         std::size_t part = 0;                          // reduce_scatter: floats of mine
-        std::span<const std::span<float>> pieces;      // all_reduce
+        std::span<const std::span<float>> pieces;      // all_reduce, shares
         std::span<double> doubles;                     // all_reduce of doubles
         std::span<const std::span<const float>> outs;  // all_to_all
         std::span<const std::span<float>> ins;         // all_to_all
@@ -86,7 +90,10 @@ private:
     void meet(const CommCall& call, CallKind kind, std::size_t bytes, const Slot& slot, std::uint32_t root = 0);
     void leave(const CommCall& call) { meeting_.leave(call.member); }
     std::optional<std::string> find_wrong_parts(CallKind kind, std::size_t bytes) const;
+    std::optional<std::string> find_wrong_pieces() const;
     std::optional<std::string> find_wrong_exchange() const;
+    template <class ValuesOf>
+    void add_up(const ValuesOf& values_of, std::span<float> sums) const;
     void seek(std::vector<Cursor>& cursors, std::size_t position) const;
 
     Meeting meeting_;

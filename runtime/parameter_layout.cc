@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/share_states.h"
+
 namespace sluice {
 namespace {
 
@@ -72,6 +74,8 @@ public:
         if (last_) out_.head_part = part([&] { head(); });
         if (all_on_every_shard_)
             for (ParameterSlice& slice : out_.slices) slice.replicated = true;
+        for (ParameterSlice& slice : out_.slices) slice.stepped = slice.held(), slice.state = slice.offset;
+        out_.state_elements = out_.elements;
         return std::move(out_);
     }
 
@@ -195,7 +199,9 @@ private:
     // The last shards' rows beyond the vocabulary are padding.
     std::int64_t add_table(const std::string& name) {
         const std::int64_t held = (a_.vocabulary + shards_ - 1) / shards_;
-        return add_rows(name, a_.vocabulary, a_.hidden, shard_ * held, held);
+        const std::int64_t at = add_rows(name, a_.vocabulary, a_.hidden, shard_ * held, held);
+        out_.slices.back().table = true;
+        return at;
     }
 
     void embedding() {
@@ -228,7 +234,9 @@ private:
 }  // namespace
 
 ParameterLayout parameter_layout(const Scenario& scenario, const RunShape& shape, Rank rank) {
-    return Builder(scenario, shape, rank).build();
+    ParameterLayout layout = Builder(scenario, shape, rank).build();
+    if (shape.shares_states) share_states(layout, shape.ranks[index(rank)].replica, shape.replicas);
+    return layout;
 }
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
-// Where every parameter of the model stands on a rank: in its weights, and at the same place among its gradients and
-// its optimizer's moments.
+// Where every parameter of the model stands on a rank: in its weights, and at the same place among its gradients and,
+// unless replicas share these out, its optimizer's states.
 //
 // Linear layers are (out, in), one row per output. A sequence-parallel shard t of T has 1/T of the heads and of the MLP
 // (Shoeybi et al. 2019, "Megatron-LM"): rows of the query, key, value and first MLP matrices and of their biases,
@@ -36,8 +36,12 @@ struct ParameterSlice {
     std::int64_t offset = 0;  // elements into the rank's weights
     std::size_t part = 0;     // of the layout's parts
     bool replicated = false;  // every shard holds all of it
+    bool table = false;       // of the vocabulary
     bool decays = false;      // weight decay: matrices, not norms and biases
     Initial initial = Initial::kZero;
+    // What of held() the rank steps: all, or its replica's share (share_states.h); and where its state begins in each
+    // of the optimizer's arrays.
+    std::int64_t first_stepped = 0, stepped = 0, state = 0;
     std::int64_t held() const { return held_rows * held_columns; }
 };
 
@@ -61,6 +65,12 @@ struct ParameterPart {
     std::int64_t offset = 0, elements = 0;
 };
 
+// Parameters of a part, side by side, that replicas share out as a whole.
+struct SharedRun {
+    std::size_t part = 0;
+    std::int64_t offset = 0, elements = 0;  // offset into the rank's weights
+};
+
 struct ParameterLayout {
     std::vector<ParameterSlice> slices;  // by offset
     LayerOffsets layer;                  // from the start of a layer's part
@@ -70,7 +80,9 @@ struct ParameterLayout {
     std::vector<ParameterPart> layers;  // of the rank
     std::optional<ParameterPart> embedding_part, head_part;
     std::int64_t elements = 0;
-    bool copies_tied_table = false;  // the head's table is the embedding's, which another stage holds, too
+    std::vector<SharedRun> shared;    // by offset, all of the rank's parameters; empty: each replica steps all
+    std::int64_t state_elements = 0;  // of each of the optimizer's arrays
+    bool copies_tied_table = false;   // the head's table is the embedding's, which another stage holds, too
 };
 
 ParameterLayout parameter_layout(const Scenario&, const RunShape&, Rank);

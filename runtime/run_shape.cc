@@ -20,8 +20,9 @@ void check_policy(const Scenario& s, const Schedule& schedule) {
         refuse("its ops stand for several layers, got granularity stage, expected granularity layer");
     if (p.inventory == Inventory::kPaper)
         refuse("got the paper's inventory of activations, expected runtime or lean");
-    if (p.dp > 1 && p.zero != ZeroStage::kNone)
-        refuse(fmt::format("got ZeRO stage {}, expected 0: the runtime does not share states out yet",
+    if (s.shares(ZeroStage::kGradients))
+        refuse(fmt::format("got ZeRO stage {}, expected 0 or 1: the runtime shares out the optimizer's states, not "
+                           "gradients or weights",
                            static_cast<int>(p.zero)));
     if (schedule.ranks.size() != static_cast<std::size_t>(s.ranks()))
         refuse(fmt::format("got {} ranks, expected the {} of sp {} x pp {} x dp {}", schedule.ranks.size(), s.ranks(),
@@ -92,6 +93,7 @@ RunShape read_run_shape(const Scenario& scenario, const Schedule& schedule, std:
     RunShape shape;
     shape.stages = scenario.policy.pp, shape.replicas = scenario.policy.dp, shape.shards = scenario.policy.sp;
     shape.weight_shards = scenario.weight_shards();
+    shape.shares_states = scenario.shares(ZeroStage::kOptimizer);
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) shape.ranks.push_back(role_of(r, scenario.policy));
     read_layers(schedule, local, shape.ranks);
     shape.subsequences = read_subsequences(scenario, schedule, local.front());

@@ -2,9 +2,9 @@
 //
 // Everything that the rank does itself is real. What it would be told by others is made up: a receive finds values of
 // a bell curve, an all-gather the rank's own part in everybody's place, an all-to-all its own parts in place of
-// theirs; a reduce-scatter keeps the rank's own part of its own sums, and sends and all-reduces leave all as it is. So
-// values stay finite and of a plausible size, and every byte that a message would write is written. The results mean
-// nothing.
+// theirs; a reduce-scatter keeps the rank's own part of its own sums, and sends and all-reduces leave all as it is, as
+// does an all-gather of updated weights: those that other replicas would step stay what they were. So values stay
+// finite and of a plausible size, and every byte that another message would write is written. The results mean nothing.
 #pragma once
 
 #include <cstdint>

@@ -10,12 +10,15 @@
 namespace sluice {
 namespace {
 
-// Visits the elements that exist in the whole parameter: rows of padding beyond the vocabulary do not.
+// Visits `count` elements from the `first` on, of those that exist in the whole parameter: rows of padding beyond the
+// vocabulary do not.
 template <class Visit>
-void for_each_element(const ParameterSlice& s, Visit visit) {
-    for (std::int64_t r = 0; r < s.held_rows && s.first_row + r < s.rows; ++r)
-        for (std::int64_t c = 0; c < s.held_columns; ++c)
-            visit(r * s.held_columns + c, s.first_row + r, s.first_column + c);
+void for_each_element(const ParameterSlice& s, std::int64_t first, std::int64_t count, Visit visit) {
+    const std::int64_t end = std::min(first + count, (s.rows - s.first_row) * s.held_columns);
+    for (std::int64_t at = first; at < end;) {
+        const std::int64_t row = at / s.held_columns, stop = std::min(end, (row + 1) * s.held_columns);
+        for (; at < stop; ++at) visit(at, s.first_row + row, s.first_column + at - row * s.held_columns);
+    }
 }
 
 std::int64_t index_in_whole(const ParameterSlice& s, std::int64_t row, std::int64_t column) {
@@ -69,15 +72,16 @@ WholeTensor empty_tensor(const ParameterSlice& s) {
     return whole;
 }
 
-void add_to_whole(const ParameterSlice& s, std::span<const float> held, WholeTensor& whole) {
-    for_each_element(s, [&](std::int64_t at, std::int64_t row, std::int64_t column) {
-        whole.values[static_cast<std::size_t>(index_in_whole(s, row, column))] = held[static_cast<std::size_t>(at)];
+void add_to_whole(const ParameterSlice& s, std::span<const float> stepped, WholeTensor& whole) {
+    for_each_element(s, s.first_stepped, s.stepped, [&](std::int64_t at, std::int64_t row, std::int64_t column) {
+        whole.values[static_cast<std::size_t>(index_in_whole(s, row, column))] =
+            stepped[static_cast<std::size_t>(at - s.first_stepped)];
     });
 }
 
 void take_from_whole(const ParameterSlice& s, const WholeTensor& whole, std::span<float> held) {
     std::fill(held.begin(), held.end(), 0.0F);
-    for_each_element(s, [&](std::int64_t at, std::int64_t row, std::int64_t column) {
+    for_each_element(s, 0, s.held(), [&](std::int64_t at, std::int64_t row, std::int64_t column) {
         held[static_cast<std::size_t>(at)] = whole.values[static_cast<std::size_t>(index_in_whole(s, row, column))];
     });
 }

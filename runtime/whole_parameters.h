@@ -17,8 +17,8 @@ struct WholeTensor {
 };
 WholeTensor empty_tensor(const ParameterSlice& of);
 
-// `held`: the slice's elements on the rank.
-void add_to_whole(const ParameterSlice& slice, std::span<const float> held, WholeTensor& whole);
+// `stepped`: the slice's elements that the rank steps. `held`: all that it has.
+void add_to_whole(const ParameterSlice& slice, std::span<const float> stepped, WholeTensor& whole);
 void take_from_whole(const ParameterSlice& slice, const WholeTensor& whole, std::span<float> held);
 
 // Initial values (session.h says which). They depend on the seed, the name and the place in the whole parameter alone.

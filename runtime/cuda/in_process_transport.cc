@@ -68,6 +68,14 @@ public:
                         std::span<std::byte> mine) override {
         at(group).reduce_scatter(by(call, group), type, all, mine);
     }
+    void all_gather_shares(const TransportCall& call, GroupId group, ElementType type,
+                           std::span<const std::span<std::byte>> pieces) override {
+        at(group).all_gather_shares(by(call, group), type, pieces);
+    }
+    void reduce_scatter_shares(const TransportCall& call, GroupId group, ElementType type,
+                               std::span<const std::span<std::byte>> pieces) override {
+        at(group).reduce_scatter_shares(by(call, group), type, pieces);
+    }
     void all_reduce(const TransportCall& call, GroupId group, ElementType type,
                     std::span<const std::span<std::byte>> pieces) override {
         at(group).all_reduce(by(call, group), type, pieces);

@@ -53,6 +53,16 @@ public:
         copy(call.stream, all.subspan(own_place(group) * mine.size(), mine.size()), mine);
         end(call);
     }
+    void all_gather_shares(const TransportCall& call, GroupId, ElementType,
+                           std::span<const std::span<std::byte>>) override {
+        begin(call);
+        end(call);
+    }
+    void reduce_scatter_shares(const TransportCall& call, GroupId, ElementType,
+                               std::span<const std::span<std::byte>>) override {
+        begin(call);
+        end(call);
+    }
     void all_reduce(const TransportCall& call, GroupId, ElementType, std::span<const std::span<std::byte>>) override {
         begin(call);
         end(call);

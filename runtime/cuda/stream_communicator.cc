@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/cuda/sum_members.h"
+#include "runtime/member_share.h"
 
 namespace sluice::cuda {
 namespace {
@@ -19,6 +20,12 @@ constexpr std::size_t kShareStep = 64;
 std::size_t share_begin(std::size_t count, std::uint32_t member, std::uint32_t members) {
     const std::size_t steps = (count + kShareStep - 1) / kShareStep;
     return std::min(count, (steps / members * member + steps % members * member / members) * kShareStep);
+}
+
+std::size_t total(std::span<const std::span<std::byte>> pieces) {
+    std::size_t bytes = 0;
+    for (const std::span<std::byte>& piece : pieces) bytes += piece.size();
+    return bytes;
 }
 
 }  // namespace
@@ -128,14 +135,47 @@ void StreamCommunicator::reduce_scatter(const StreamCall& call, ElementType type
     end(call);
 }
 
+// The member's share of a piece, in the memory of `of`.
+std::span<std::byte> StreamCommunicator::share_of(std::uint32_t of, ElementType type, std::uint32_t member,
+                                                  std::size_t piece) const {
+    const std::span<std::byte> whole = members_[of].slot.pieces[piece];
+    const MemberShare share = member_share(whole.size() / size_of(type), member, size());
+    return whole.subspan(share.first * size_of(type), share.count * size_of(type));
+}
+
+void StreamCommunicator::all_gather_shares(const StreamCall& call, ElementType type,
+                                           std::span<const std::span<std::byte>> pieces) {
+    Slot slot;
+    slot.pieces = pieces;
+    begin(call, {CallKind::kAllGather, total(pieces), 0, call.what}, slot, [this] { return find_wrong_pieces(); });
+    for (std::size_t piece = 0; piece < pieces.size(); ++piece)
+        for (std::uint32_t m = 0; m < size(); ++m)
+            copy(call.stream, share_of(m, type, m, piece), share_of(call.member, type, m, piece).data());
+    end(call);
+}
+
+// A member's share is read by that member alone, so it can be summed in place.
+void StreamCommunicator::reduce_scatter_shares(const StreamCall& call, ElementType type,
+                                               std::span<const std::span<std::byte>> pieces) {
+    Slot slot;
+    slot.pieces = pieces;
+    begin(call, {CallKind::kReduceScatter, total(pieces), 0, call.what}, slot, [this] { return find_wrong_pieces(); });
+    for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+        std::array<const std::byte*, kMostSummed> from{};
+        for (std::uint32_t m = 0; m < size(); ++m) from[m] = share_of(m, type, call.member, piece).data();
+        const std::span<std::byte> own = share_of(call.member, type, call.member, piece);
+        std::byte* const into = own.data();
+        work_.sum(call.stream, type, std::span(from).first(size()), {&into, 1}, own.size() / size_of(type));
+    }
+    end(call);
+}
+
 void StreamCommunicator::all_reduce(const StreamCall& call, ElementType type,
                                     std::span<const std::span<std::byte>> pieces) {
     Slot slot;
     slot.pieces = pieces;
-    std::size_t bytes = 0;
-    for (const std::span<std::byte>& piece : pieces) bytes += piece.size();
     const CallKind kind = type == ElementType::kFp64 ? CallKind::kAllReduceDouble : CallKind::kAllReduce;
-    begin(call, {kind, bytes, 0, call.what}, slot, [this] { return find_wrong_pieces(); });
+    begin(call, {kind, total(pieces), 0, call.what}, slot, [this] { return find_wrong_pieces(); });
     for (std::size_t piece = 0; piece < pieces.size(); ++piece) sum_share(call, type, piece);
     end(call);
 }

@@ -44,6 +44,8 @@ public:
 
     void all_gather(const StreamCall&, std::span<const std::byte> mine, std::span<std::byte> all);
     void reduce_scatter(const StreamCall&, ElementType, std::span<const std::byte> all, std::span<std::byte> mine);
+    void all_gather_shares(const StreamCall&, ElementType, std::span<const std::span<std::byte>> pieces);
+    void reduce_scatter_shares(const StreamCall&, ElementType, std::span<const std::span<std::byte>> pieces);
     void all_reduce(const StreamCall&, ElementType, std::span<const std::span<std::byte>> pieces);
     void all_to_all(const StreamCall&, std::span<const std::span<const std::byte>> out,
                     std::span<const std::span<std::byte>> in);
@@ -56,7 +58,7 @@ private:
     struct Slot {
         std::span<const std::byte> in;                     // all_gather: mine; reduce_scatter: all; send
         std::size_t part = 0, whole = 0;                   // all_gather, reduce_scatter: bytes of mine and of all
-        std::span<const std::span<std::byte>> pieces;      // all_reduce
+        std::span<const std::span<std::byte>> pieces;      // all_reduce, shares
         std::span<const std::span<const std::byte>> outs;  // all_to_all
         std::span<const std::span<std::byte>> ins;         // all_to_all
     };
@@ -73,6 +75,7 @@ private:
     std::optional<std::string> find_wrong_pieces() const;
     std::optional<std::string> find_wrong_exchange() const;
     void copy(Stream stream, std::span<const std::byte> from, std::byte* to);
+    std::span<std::byte> share_of(std::uint32_t of, ElementType type, std::uint32_t member, std::size_t piece) const;
     void sum_share(const StreamCall& call, ElementType type, std::size_t piece);
 
     Meeting meeting_;

@@ -39,7 +39,8 @@ struct TransportCall {
     Stream stream = nullptr;
 };
 
-// Memory is the rank's own device memory, gapless and aligned to its elements. Parts of all members are of one size.
+// Memory is the rank's own device memory, gapless and aligned to its elements. Parts of all members are of one size;
+// shares (runtime/member_share.h) may differ.
 class Transport {
 public:
     virtual ~Transport() = default;
@@ -53,6 +54,12 @@ public:
     // `mine` becomes the member's part of the sum of all members' `all`. May be its own place in `all`.
     virtual void reduce_scatter(const TransportCall&, GroupId, ElementType, std::span<const std::byte> all,
                                 std::span<std::byte> mine) = 0;
+    // In place: every piece is cut into the members' shares, and all members bring the same pieces. A member's shares
+    // become known to all; or they become those of the sum, and of its other values nothing is said.
+    virtual void all_gather_shares(const TransportCall&, GroupId, ElementType,
+                                   std::span<const std::span<std::byte>> pieces) = 0;
+    virtual void reduce_scatter_shares(const TransportCall&, GroupId, ElementType,
+                                       std::span<const std::span<std::byte>> pieces) = 0;
     // Every member's values become the sum over members, in place. All cut their values into the same pieces.
     virtual void all_reduce(const TransportCall&, GroupId, ElementType,
                             std::span<const std::span<std::byte>> pieces) = 0;

@@ -3,8 +3,10 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "runtime/cuda/check.h"
@@ -94,17 +96,27 @@ void LocalRank::clear(std::uint32_t word) {
 
 void LocalRank::read(const ParameterSlice& slice, ParameterState state, std::span<float> values) const {
     device_->make_current();
-    download(reinterpret_cast<const std::byte*>(values_of(slice, state)), std::as_writable_bytes(values));
+    download(reinterpret_cast<const std::byte*>(stepped_of(slice, state)), std::as_writable_bytes(values));
 }
 
 void LocalRank::write(const ParameterSlice& slice, ParameterState state, std::span<const float> values) {
     device_->make_current();
-    float* const at = values_of(slice, state);
-    upload(std::as_bytes(values), reinterpret_cast<std::byte*>(at));
-    if (state != ParameterState::kWeights) return;
+    const std::span<const float> stepped = values.subspan(static_cast<std::size_t>(slice.first_stepped),
+                                                          static_cast<std::size_t>(slice.stepped));
+    if (!stepped.empty()) upload(std::as_bytes(stepped), reinterpret_cast<std::byte*>(stepped_of(slice, state)));
+    if (state == ParameterState::kWeights) write_rounded(slice, values);
+}
+
+// What kernels read: all that the rank holds, whoever steps it. Host and device both round to nearest even.
+void LocalRank::write_rounded(const ParameterSlice& slice, std::span<const float> values) {
     Bf16* const weights = reinterpret_cast<Bf16*>(buffer_of(BufferKind::kWeights, 0).data()) + slice.offset;
-    round_to_bf16(stream_.get(), at, weights, slice.held());
-    stream_.wait();
+    if (slice.stepped == slice.held()) {  // from the masters
+        round_to_bf16(stream_.get(), stepped_of(slice, ParameterState::kWeights), weights, slice.held());
+        return stream_.wait();
+    }
+    std::vector<Bf16> rounded(values.size());
+    std::transform(values.begin(), values.end(), rounded.begin(), to_bf16);
+    upload(std::as_bytes(std::span(rounded)), reinterpret_cast<std::byte*>(weights));
 }
 
 void LocalRank::begin_step() {
@@ -133,15 +145,15 @@ std::span<std::byte> LocalRank::buffer_of(BufferKind kind, std::size_t k) const 
                                  name(kind)));
 }
 
-float* LocalRank::values_of(const ParameterSlice& slice, ParameterState state) const {
+float* LocalRank::stepped_of(const ParameterSlice& slice, ParameterState state) const {
     if (state == ParameterState::kGradients) {
         return reinterpret_cast<float*>(buffer_of(BufferKind::kGrads, slice.part).data()) +
-               (slice.offset - layout_.parts[slice.part].offset);
+               (slice.offset + slice.first_stepped - layout_.parts[slice.part].offset);
     }
     // Master weights, then the first moments, then the second.
     const std::int64_t part = state == ParameterState::kWeights ? 0 : state == ParameterState::kFirstMoment ? 1 : 2;
-    return reinterpret_cast<float*>(buffer_of(BufferKind::kOptimizer, 0).data()) + part * layout_.elements +
-           slice.offset;
+    return reinterpret_cast<float*>(buffer_of(BufferKind::kOptimizer, 0).data()) + part * layout_.state_elements +
+           slice.state;
 }
 
 // Only the step that looks for what was not finite comes here.

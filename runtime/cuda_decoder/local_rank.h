@@ -47,7 +47,8 @@ public:
 
 private:
     std::span<std::byte> buffer_of(BufferKind kind, std::size_t k) const;
-    float* values_of(const ParameterSlice& slice, ParameterState state) const;
+    void write_rounded(const ParameterSlice& slice, std::span<const float> values);
+    float* stepped_of(const ParameterSlice& slice, ParameterState state) const;
     void expect_finite(const Op& op, const Buffer& buffer, std::string_view what, std::span<std::byte> bytes,
                        bool is_float, Stream stream) const;
 

@@ -1,5 +1,5 @@
-// Collectives, sends and receives: bf16 for what belongs to activations, fp32 for gradients of parameters, a double for
-// their norm.
+// Collectives, sends and receives: bf16 for what belongs to activations and for weights, fp32 for gradients of
+// parameters, a double for their norm.
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +41,16 @@ BoundCudaOp bind_all_reduce(const RankSizes& c, Transport& transport, const Op& 
     });
 }
 
+BoundCudaOp bind_shared_out(const RankSizes& c, Transport& transport, const Op& op, const Collective& work) {
+    const bool gathers = work.kind == CollectiveKind::kAllGather;
+    const ElementType type = gathers ? ElementType::kBf16 : ElementType::kFp32;
+    return call_of(op, [&transport, gathers, type, group = work.group,
+                        pieces = shared_bytes(c, op, size_of(type))](const TransportCall& call) {
+        gathers ? transport.all_gather_shares(call, group, type, pieces)
+                : transport.reduce_scatter_shares(call, group, type, pieces);
+    });
+}
+
 BoundCudaOp bind_all_to_all(const RankSizes& c, Transport& transport, const Op& op, GroupId group) {
     std::vector<std::span<const std::byte>> out;
     std::vector<std::span<std::byte>> in;
@@ -55,6 +65,7 @@ BoundCudaOp bind_all_to_all(const RankSizes& c, Transport& transport, const Op& 
 BoundCudaOp bind_collective(const RankSizes& c, Transport& transport, const Op& op, const Collective& work) {
     const OpBytes o(c.schedule, c.arenas, op);
     if (work.calls != 1) o.refuse("it stands for several collectives");
+    if (shares_out(op)) return bind_shared_out(c, transport, op, work);
     switch (work.kind) {
         case CollectiveKind::kAllGather:
             return bind_all_gather(c, transport, op, work.group);

@@ -16,7 +16,7 @@
 namespace sluice {
 namespace {
 
-// Where a slice's elements are in a buffer of the rank.
+// Where a slice's elements are in a buffer of the rank; moments of what the rank steps of it.
 struct SliceView {
     std::int64_t offset = 0;
     std::span<float> weights, gradients, first_moment, second_moment;
@@ -41,7 +41,7 @@ std::vector<SliceView> slice_views(const Schedule& schedule, const RankArenas& a
     const std::span<float> weights =
         expect_one(buffers_of(schedule, arenas, BufferKind::kWeights), layout.elements, "weights");
     const std::span<float> moments =
-        expect_one(buffers_of(schedule, arenas, BufferKind::kOptimizer), 2 * layout.elements, "optimizer state");
+        expect_one(buffers_of(schedule, arenas, BufferKind::kOptimizer), 2 * layout.state_elements, "optimizer state");
     const std::vector<std::span<float>> gradients = buffers_of(schedule, arenas, BufferKind::kGrads);
     if (gradients.size() != layout.parts.size())
         throw InputError(
@@ -54,11 +54,19 @@ std::vector<SliceView> slice_views(const Schedule& schedule, const RankArenas& a
     for (const ParameterSlice& slice : layout.slices) {
         const auto at = static_cast<std::size_t>(slice.offset), count = static_cast<std::size_t>(slice.held());
         const auto in_part = static_cast<std::size_t>(slice.offset - layout.parts[slice.part].offset);
+        const auto state = static_cast<std::size_t>(slice.state), stepped = static_cast<std::size_t>(slice.stepped);
         views.push_back({slice.offset, weights.subspan(at, count), gradients[slice.part].subspan(in_part, count),
-                         moments.subspan(at, count),
-                         moments.subspan(static_cast<std::size_t>(layout.elements) + at, count)});
+                         moments.subspan(state, stepped),
+                         moments.subspan(static_cast<std::size_t>(layout.state_elements) + state, stepped)});
     }
     return views;
+}
+
+// Of all values of a slice, or of those that the rank steps, the latter.
+template <class T>
+std::span<T> stepped_of(const ParameterSlice& slice, std::span<T> values) {
+    const auto stepped = static_cast<std::size_t>(slice.stepped);
+    return values.size() == stepped ? values : values.subspan(static_cast<std::size_t>(slice.first_stepped), stepped);
 }
 
 std::vector<float> rotary_table(const Scenario& s) {
@@ -104,11 +112,13 @@ public:
     }
 
     void read(Rank rank, const ParameterSlice& slice, ParameterState state, std::span<float> values) const override {
-        const std::span<const float> held = values_of(rank, slice, state);
-        std::copy(held.begin(), held.end(), values.begin());
+        const std::span<const float> stepped = stepped_of(slice, values_of(rank, slice, state));
+        std::copy(stepped.begin(), stepped.end(), values.begin());
     }
     void write(Rank rank, const ParameterSlice& slice, ParameterState state, std::span<const float> values) override {
-        std::copy(values.begin(), values.end(), values_of(rank, slice, state).begin());
+        const std::span<float> own = values_of(rank, slice, state);
+        if (own.size() < values.size()) values = stepped_of(slice, values);
+        std::copy(values.begin(), values.end(), own.begin());
     }
 
     const std::vector<StepFindings>& run_step() override {

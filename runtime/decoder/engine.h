@@ -37,7 +37,8 @@ class Engine {
 public:
     virtual ~Engine() = default;
 
-    // The slice's values on the rank, a local one, between steps.
+    // The slice's values on the rank, a local one, between steps. Read are those that the rank steps; written are all
+    // that it holds, and of a state that replicas share out those that it steps are kept.
     virtual void read(Rank, const ParameterSlice&, ParameterState, std::span<float> values) const = 0;
     virtual void write(Rank, const ParameterSlice&, ParameterState, std::span<const float> values) = 0;
 

@@ -40,8 +40,18 @@ std::vector<std::span<std::byte>> replicated(const RankSizes& c, const Op& op) {
     const Operands o(c.schedule, c.arenas, op);
     std::vector<std::span<std::byte>> pieces;
     for (const ParameterSlice& slice : c.layout.slices)
-        if (slice.replicated) pieces.push_back(std::as_writable_bytes(gradients_of(c.layout, o, slice)));
+        if (slice.replicated && slice.stepped > 0)
+            pieces.push_back(std::as_writable_bytes(stepped_gradients_of(c.layout, o, slice)));
     return pieces;
+}
+
+// Of the gradients of its part, in which the table comes first: a rank of several stages has one at most.
+std::span<std::byte> stepped_table(const RankSizes& c, const OpBytes& o, std::span<std::byte> gradients) {
+    for (const ParameterSlice& slice : c.layout.slices)
+        if (slice.table)
+            return gradients.subspan(static_cast<std::size_t>(slice.first_stepped) * sizeof(float),
+                                     static_cast<std::size_t>(slice.stepped) * sizeof(float));
+    o.refuse("the rank has no table");
 }
 
 }  // namespace
@@ -100,15 +110,36 @@ std::vector<ExchangedBytes> exchanged_bytes(const RankSizes& c, const Op& op, st
     return all;
 }
 
+bool shares_out(const Op& op) {
+    const CollectiveKind kind = std::get<Collective>(op.work).kind;
+    return (kind == CollectiveKind::kReduceScatter && op.tag.function == Function::kGradients) ||
+           (kind == CollectiveKind::kAllGather && op.tag.function == Function::kAdamw);
+}
+
+std::vector<std::span<std::byte>> shared_bytes(const RankSizes& c, const Op& op, std::size_t element) {
+    const OpBytes o = bytes_of(c, op);
+    if (c.layout.shared.empty()) o.refuse("replicas share nothing out");
+    std::vector<std::span<std::byte>> pieces;
+    for (const SharedRun& run : c.layout.shared) {
+        const bool weights = op.tag.function == Function::kAdamw;
+        const std::span<std::byte> of =
+            weights ? o.of_kind(BufferKind::kWeights) : o.of_kind(BufferKind::kGrads, run.part);
+        const std::int64_t first = weights ? run.offset : run.offset - c.layout.parts[run.part].offset;
+        const std::size_t begin = static_cast<std::size_t>(first) * element;
+        const std::size_t bytes = static_cast<std::size_t>(run.elements) * element;
+        if (begin + bytes > of.size()) o.refuse("its buffers are not those of the rank's parameters");
+        pieces.push_back(of.subspan(begin, bytes));
+    }
+    return pieces;
+}
+
 std::vector<std::span<std::byte>> reduced_bytes(const RankSizes& c, const Op& op) {
     const OpBytes o = bytes_of(c, op);
     if (op.tag.function == Function::kGradientNorm) return {o.of_kind(BufferKind::kComm)};
     if (op.tag.function == Function::kReplicated) return replicated(c, op);
     std::vector<std::span<std::byte>> pieces;
     for (std::size_t k = 0; k < op.accesses.size(); ++k) pieces.push_back(o.of_kind(BufferKind::kGrads, k));
-    // The table comes first in the embedding's part and in the head's.
-    if (op.tag.function == Function::kTiedTable)
-        pieces.front() = pieces.front().first(static_cast<std::size_t>(std::get<Collective>(op.work).bytes.value));
+    if (op.tag.function == Function::kTiedTable) pieces.front() = stepped_table(c, o, pieces.front());
     return pieces;
 }
 

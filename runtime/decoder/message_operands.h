@@ -27,6 +27,11 @@ struct ExchangedBytes {
 };
 std::vector<ExchangedBytes> exchanged_bytes(const RankSizes&, const Op&, std::size_t element);
 
+// Is the collective one by which replicas share something out, in place and in pieces: a reduce-scatter of gradients,
+// an all-gather of weights? If so, the pieces: every one is cut into shares of the members (member_share.h).
+bool shares_out(const Op&);
+std::vector<std::span<std::byte>> shared_bytes(const RankSizes&, const Op&, std::size_t element);
+
 // What an all-reduce sums: fp32 gradients in pieces, or, of function gradient_norm, one double.
 std::vector<std::span<std::byte>> reduced_bytes(const RankSizes&, const Op&);
 

@@ -7,7 +7,7 @@
 namespace sluice {
 namespace {
 
-// A parameter's place in the rank's buffers.
+// What the rank steps of a parameter, in its buffers.
 struct Place {
     std::span<float> weights, gradients, first_moment, second_moment;
     bool counts = false;  // in the model's norm: on one rank of those that hold it
@@ -18,13 +18,14 @@ std::vector<Place> places(const RankContext& c, const Operands& o, bool with_sta
     std::vector<Place> all;
     for (const ParameterSlice& slice : c.layout.slices) {
         Place p;
-        const auto at = static_cast<std::size_t>(slice.offset), count = static_cast<std::size_t>(slice.held());
-        p.gradients = gradients_of(c.layout, o, slice);
+        const auto first = static_cast<std::size_t>(slice.first_stepped);
+        const auto count = static_cast<std::size_t>(slice.stepped), at = static_cast<std::size_t>(slice.state);
+        p.gradients = stepped_gradients_of(c.layout, o, slice);
         if (with_states) {
             const std::span<float> moments = o.of_kind(BufferKind::kOptimizer);
-            const auto elements = static_cast<std::size_t>(c.layout.elements);
+            const auto elements = static_cast<std::size_t>(c.layout.state_elements);
             if (moments.size() != 2 * elements) o.refuse("the optimizer's state is not two moments per parameter");
-            p.weights = o.of_kind(BufferKind::kWeights).subspan(at, count);
+            p.weights = o.of_kind(BufferKind::kWeights).subspan(static_cast<std::size_t>(slice.offset) + first, count);
             p.first_moment = moments.subspan(at, count), p.second_moment = moments.subspan(elements + at, count);
         }
         const bool tied_copy = c.layout.copies_tied_table && slice.offset == c.layout.head_part->offset;

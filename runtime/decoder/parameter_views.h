@@ -61,5 +61,11 @@ inline std::span<float> gradients_of(const ParameterLayout& layout, const Operan
         .subspan(static_cast<std::size_t>(slice.offset - layout.parts[slice.part].offset),
                  static_cast<std::size_t>(slice.held()));
 }
+// Those that the rank steps.
+inline std::span<float> stepped_gradients_of(const ParameterLayout& layout, const Operands& o,
+                                             const ParameterSlice& slice) {
+    return gradients_of(layout, o, slice)
+        .subspan(static_cast<std::size_t>(slice.first_stepped), static_cast<std::size_t>(slice.stepped));
+}
 
 }  // namespace sluice

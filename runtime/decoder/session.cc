@@ -116,7 +116,7 @@ const RunShape& Session::shape() const { return state_->shape; }
 const std::vector<Rank>& Session::local() const { return state_->part.local; }
 Engine& Session::engine() { return *state_->engine; }
 
-// Replicas hold the same: the first one's are taken.
+// Replicas hold the same: the first one's are taken, or from each what it steps.
 std::vector<WholeParameter> Session::State::gathered(ParameterState weights) const {
     struct Whole {
         WholeTensor weights, first_moment, second_moment;
@@ -125,13 +125,14 @@ std::vector<WholeParameter> Session::State::gathered(ParameterState weights) con
     std::vector<float> values;
     for (const Rank rank : part.local) {
         const RankRole& role = shape.ranks[index(rank)];
-        if (role.replica != 0) continue;
+        if (role.replica != 0 && !shape.shares_states) continue;
         for (const ParameterSlice& slice : layouts[index(rank)].slices) {
             if (slice.replicated && role.shard != 0) continue;
             const auto [at, is_new] = whole.try_emplace(slice.name);
             Whole& w = at->second;
             if (is_new) w.weights = w.first_moment = w.second_moment = empty_tensor(slice);
-            values.resize(static_cast<std::size_t>(slice.held()));
+            if (slice.stepped == 0) continue;
+            values.resize(static_cast<std::size_t>(slice.stepped));
             const auto add = [&](ParameterState state, WholeTensor& to) {
                 engine->read(rank, slice, state, values);
                 add_to_whole(slice, values, to);

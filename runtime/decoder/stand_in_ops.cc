@@ -28,6 +28,7 @@ std::size_t own_place(const RankContext& c, const Op& op) {
 BoundOp bind_collective_alone(const RankContext& c, const Op& op) {
     const Collective& work = std::get<Collective>(op.work);
     if (work.calls != 1) Operands(c.schedule, c.arenas, op).refuse("it stands for several collectives");
+    if (shares_out(op)) return [](KernelClock&) {};
     switch (work.kind) {
         case CollectiveKind::kAllGather:
             return [gather = gathered_bytes(c, op, sizeof(float))](KernelClock&) { repeat(gather.part, gather.whole); };

@@ -31,6 +31,18 @@ BoundOp bind_reduce_scatter(const RankContext& c, const Op& op) {
     return [=, &group, call = describe_call(op)](KernelClock&) { group.reduce_scatter({member, call}, sums, mine); };
 }
 
+// The pieces of each member are the others' to read during the call.
+BoundOp bind_shared_out(const RankContext& c, const Op& op) {
+    const bool gathers = std::get<Collective>(op.work).kind == CollectiveKind::kAllGather;
+    std::vector<std::span<float>> pieces;
+    for (const std::span<std::byte> piece : shared_bytes(c, op, sizeof(float))) pieces.push_back(as_floats(piece));
+    Communicator& group = group_of(c, op);
+    const std::uint32_t member = group.member_of(c.rank);
+    return [=, &group, call = describe_call(op)](KernelClock&) {
+        gathers ? group.all_gather_shares({member, call}, pieces) : group.reduce_scatter_shares({member, call}, pieces);
+    };
+}
+
 BoundOp bind_all_to_all(const RankContext& c, const Op& op) {
     std::vector<std::span<const float>> out;
     std::vector<std::span<float>> in;
@@ -63,6 +75,7 @@ BoundOp bind_all_reduce(const RankContext& c, const Op& op) {
 BoundOp bind_collective(const RankContext& c, const Op& op) {
     const Collective& work = std::get<Collective>(op.work);
     if (work.calls != 1) Operands(c.schedule, c.arenas, op).refuse("it stands for several collectives");
+    if (shares_out(op)) return bind_shared_out(c, op);
     switch (work.kind) {
         case CollectiveKind::kAllGather:
             return bind_all_gather(c, op);

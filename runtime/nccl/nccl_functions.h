@@ -34,6 +34,9 @@ struct NcclFunctions {
     // Counts are in elements: of mine; of all values.
     int (*reduce_scatter)(const void* all, void* mine, std::size_t count, ElementType, ncclComm*, Stream) = nullptr;
     int (*all_reduce)(void* values, std::size_t count, ElementType, ncclComm*, Stream) = nullptr;
+    // In place: the root's values become the sum of all members'; the root's bytes become everybody's.
+    int (*reduce)(void* values, std::size_t count, ElementType, int root, ncclComm*, Stream) = nullptr;
+    int (*broadcast)(void* bytes, std::size_t count, int root, ncclComm*, Stream) = nullptr;
     int (*send)(const void* bytes, std::size_t count, int to, ncclComm*, Stream) = nullptr;
     int (*receive)(void* bytes, std::size_t count, int from, ncclComm*, Stream) = nullptr;
     const char* (*describe)(int code) = nullptr;

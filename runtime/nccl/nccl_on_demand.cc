@@ -71,6 +71,12 @@ int reduce_scatter(const void* all, void* mine, std::size_t count, ElementType t
 int all_reduce(void* values, std::size_t count, ElementType type, ncclComm* comm, Stream stream) {
     return SLUICE_NCCL(ncclAllReduce)(values, values, count, type_of(type), ncclSum, comm, stream);
 }
+int reduce(void* values, std::size_t count, ElementType type, int root, ncclComm* comm, Stream stream) {
+    return SLUICE_NCCL(ncclReduce)(values, values, count, type_of(type), ncclSum, root, comm, stream);
+}
+int broadcast(void* bytes, std::size_t count, int root, ncclComm* comm, Stream stream) {
+    return SLUICE_NCCL(ncclBroadcast)(bytes, bytes, count, ncclInt8, root, comm, stream);
+}
 int send(const void* bytes, std::size_t count, int to, ncclComm* comm, Stream stream) {
     return SLUICE_NCCL(ncclSend)(bytes, count, ncclInt8, to, comm, stream);
 }
@@ -91,6 +97,8 @@ NcclFunctions functions() {
     f.all_gather = all_gather;
     f.reduce_scatter = reduce_scatter;
     f.all_reduce = all_reduce;
+    f.reduce = reduce;
+    f.broadcast = broadcast;
     f.send = send;
     f.receive = receive;
     f.describe = [](int code) { return SLUICE_NCCL(ncclGetErrorString)(static_cast<ncclResult_t>(code)); };

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "runtime/communicators.h"
 #include "runtime/cuda/check.h"
+#include "runtime/member_share.h"
 #include "runtime/nccl/message_ends.h"
 #include "runtime/nccl/nccl_communicator.h"
 #include "runtime/rendezvous/call_list.h"
@@ -81,6 +82,27 @@ public:
         });
     }
 
+    void all_gather_shares(const TransportCall& call, GroupId group, ElementType type,
+                           std::span<const std::span<std::byte>> pieces) override {
+        for_each_share(call, group, type, pieces, [&](const Shares& s, ncclComm* c, const auto& issue) {
+            if (s.even) return issue(nccl_.all_gather(s.own(), s.piece.data(), s.bytes(s.member), c, call.stream));
+            for (std::size_t m = 0; m < s.members; ++m)
+                if (s.bytes(m) > 0)
+                    issue(nccl_.broadcast(s.at(m), s.bytes(m), static_cast<int>(m), c, call.stream));
+        });
+    }
+
+    void reduce_scatter_shares(const TransportCall& call, GroupId group, ElementType type,
+                               std::span<const std::span<std::byte>> pieces) override {
+        for_each_share(call, group, type, pieces, [&](const Shares& s, ncclComm* c, const auto& issue) {
+            if (s.even)
+                return issue(nccl_.reduce_scatter(s.piece.data(), s.own(), s.of(s.member).count, type, c, call.stream));
+            for (std::size_t m = 0; m < s.members; ++m)
+                if (s.bytes(m) > 0)
+                    issue(nccl_.reduce(s.at(m), s.of(m).count, type, static_cast<int>(m), c, call.stream));
+        });
+    }
+
     void all_reduce(const TransportCall& call, GroupId group, ElementType type,
                     std::span<const std::span<std::byte>> pieces) override {
         NcclCommunicator* const comm = groups_[index(group)];
@@ -126,6 +148,34 @@ public:
     void set_members(GroupId group, std::size_t members) { members_[group] = members; }
 
 private:
+    // A piece and where the members' shares of it lie. Where they are even the library has one call for all of them.
+    struct Shares {
+        std::span<std::byte> piece;
+        std::size_t element = 0, member = 0, members = 0;
+        bool even = false;
+        MemberShare of(std::size_t m) const { return member_share(piece.size() / element, m, members); }
+        std::byte* at(std::size_t m) const { return piece.data() + of(m).first * element; }
+        std::byte* own() const { return at(member); }
+        std::size_t bytes(std::size_t m) const { return of(m).count * element; }
+    };
+
+    template <class Issue>
+    void for_each_share(const TransportCall& call, GroupId group, ElementType type,
+                        std::span<const std::span<std::byte>> pieces, const Issue& issue_shares) {
+        NcclCommunicator* const comm = groups_[index(group)];
+        if (comm == nullptr) return;
+        const std::size_t members = members_of(group), element = size_of(type);
+        comm->call(call.what, [&](ncclComm* c) {
+            return grouped([&](const auto& issue) {
+                for (const std::span<std::byte> piece : pieces)
+                    if (!piece.empty())
+                        issue_shares(Shares{piece, element, comm->member(), members,
+                                            piece.size() / element % members == 0},
+                                     c, issue);
+            });
+        });
+    }
+
     // One launch for several calls. The group is closed whatever came between.
     template <class Calls>
     int grouped(const Calls& calls) const {

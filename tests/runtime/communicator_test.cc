@@ -147,6 +147,48 @@ TEST(Communicator, AllReduceAddsInTheOrderOfMembers) {
         }
 }
 
+// In place, of pieces that the members share out unevenly; some are empty.
+TEST(Communicator, SharesOfPiecesAreSummedAndGathered) {
+    for (const std::uint32_t n : kMembers) {
+        constexpr std::size_t kPieces[] = {7, 0, 2500, 1};
+        Team team(n);
+        std::vector<Floats> all = values(n, 2508);
+        const std::vector<Floats> before = all;
+        const Floats wanted = sum(all);
+        team.run_well([&](std::uint32_t m) {
+            std::vector<std::span<float>> pieces;
+            std::vector<std::uint32_t> owner;
+            for (std::size_t at = 0; const std::size_t length : kPieces) {
+                pieces.push_back(std::span(all[m]).subspan(at, length));
+                for (std::size_t i = 0; i < length; ++i)
+                    owner.push_back(static_cast<std::uint32_t>(i / ((length + n - 1) / n)));
+                at += length;
+            }
+            team.communicator.reduce_scatter_shares({m, "gradients"}, pieces);
+            for (std::size_t i = 0; i < wanted.size(); ++i)
+                EXPECT_EQ(all[m][i], owner[i] == m ? wanted[i] : before[m][i]);
+            team.communicator.all_gather_shares({m, "weights"}, pieces);
+            EXPECT_EQ(all[m], wanted);
+        });
+    }
+}
+
+TEST(Communicator, SharesOfOtherPiecesAreRefused) {
+    std::vector<Floats> all(2, Floats(8));
+    for (const bool gathers : {true, false}) {
+        Team fresh(2);
+        const auto errors = fresh.run([&](std::uint32_t m) {
+            const std::size_t cut = m == 0 ? 4 : 3;
+            const std::vector<std::span<float>> pieces = {std::span(all[m]).first(cut), std::span(all[m]).subspan(cut)};
+            gathers ? fresh.communicator.all_gather_shares({m, "weights"}, pieces)
+                    : fresh.communicator.reduce_scatter_shares({m, "weights"}, pieces);
+        });
+        for (const std::string& error : errors)
+            EXPECT_EQ(error, std::string("group 2, call 0: rank 11 calls ") + (gathers ? "all_gather" : "reduce_scatter") +
+                                 " of 32 bytes for \"weights\", but in other pieces than rank 10");
+    }
+}
+
 TEST(Communicator, AllToAll) {
     for (const std::uint32_t n : kMembers) {
         Team team(n);

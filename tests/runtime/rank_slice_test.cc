@@ -21,12 +21,18 @@ namespace {
 struct Cut {
     std::int64_t n, sp, pp, dp;
     SequenceParallelKind kind = SequenceParallelKind::kMegatron;
+    ZeroStage zero = ZeroStage::kNone;
 };
-const std::vector<Cut> kCuts = {{3, 1, 2, 1}, {4, 2, 4, 1}, {3, 4, 2, 2}, {3, 2, 2, 2, SequenceParallelKind::kUlysses}};
+const std::vector<Cut> kCuts = {{3, 1, 2, 1},
+                                {4, 2, 4, 1},
+                                {3, 4, 2, 2},
+                                {3, 2, 2, 2, SequenceParallelKind::kUlysses},
+                                {3, 2, 2, 2, SequenceParallelKind::kMegatron, ZeroStage::kOptimizer},
+                                {3, 2, 1, 4, SequenceParallelKind::kUlysses, ZeroStage::kOptimizer}};
 
 Scenario scenario_of(const Cut& c) {
     Scenario s = training_scenario(tiny_architecture(Style::kGpt2), c.sp * c.n * 8, c.n, c.sp, c.pp, c.dp);
-    s.policy.sp_kind = c.kind;
+    s.policy.sp_kind = c.kind, s.policy.zero = c.zero;
     s.policy.placement = OffloadRatio{0.5};
     return s;
 }

@@ -71,7 +71,7 @@ TEST(SessionFailure, RefusesWhatItCannotRun) {
         {[](Scenario& s) { s.policy.inventory = Inventory::kPaper; }, "paper's inventory"},
         {[](Scenario& s) { s.precision.weights = DataType::kBf16; }, "bf16"},
         {[](Scenario& s) {
-             s.policy.dp = 2, s.batch = 2, s.policy.zero = ZeroStage::kOptimizer;
+             s.policy.dp = 2, s.batch = 2, s.policy.zero = ZeroStage::kGradients;
              s.cluster.gpus_per_node = 8;
          },
          "ZeRO"},

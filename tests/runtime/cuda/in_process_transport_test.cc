@@ -93,6 +93,7 @@ struct Team {
 };
 
 constexpr std::size_t kPart = 130;  // more than a share's step, and no multiple of it
+constexpr std::size_t kOdd = 41 * sizeof(float);
 constexpr GroupId kAll{0};
 
 // A rank's memory for one call. Whole numbers, below what bf16 has exactly even as a sum.
@@ -116,7 +117,7 @@ public:
         Transport& t = *team_.ranks[rank_];
         const TransportCall here = team_.call(rank_, "the same");
         const auto all = half(0), other = half(1);
-        switch (call % 5) {
+        switch (call % 7) {
             case 0:
                 t.all_gather(here, kAll, part(all, rank_), all);
                 expect(call, [=, this](std::size_t i) { return value(call, member_of(i), i); });
@@ -138,6 +139,18 @@ public:
                 for (std::uint32_t m = 0; m < n_; ++m) outs_.push_back(part(other, m)), ins_.push_back(part(all, m));
                 t.all_to_all(here, kAll, outs_, ins_);
                 expect(call, [=, this](std::size_t i) { return value(call, member_of(i), other_at(rank_, i)); });
+                break;
+            case 4:  // pieces of an odd length: the last member's share is shorter
+                pieces_ = {all.first(kOdd), all.subspan(kOdd)};
+                t.all_gather_shares(here, kAll, ElementType::kFp32, pieces_);
+                expect(call, [=, this](std::size_t i) { return value(call, sharer_of(i), i); });
+                break;
+            case 5:
+                pieces_ = {all.first(kOdd), all.subspan(kOdd)};
+                t.reduce_scatter_shares(here, kAll, ElementType::kFp32, pieces_);
+                expect(call, [=, this](std::size_t i) {
+                    return sharer_of(i) == rank_ ? sum(call, i) : value(call, rank_, i);
+                });
                 break;
             default:
                 pass_on(call, t, here, all, other);
@@ -174,6 +187,13 @@ private:
         return total;
     }
     std::uint32_t member_of(std::size_t i) const { return static_cast<std::uint32_t>(i / kPart); }
+    // Of which member's share is value i.
+    std::uint32_t sharer_of(std::size_t i) const {
+        constexpr std::size_t kFirst = kOdd / sizeof(float);
+        const bool first = i < kFirst;
+        const std::size_t count = first ? kFirst : kPart * n_ - kFirst;
+        return static_cast<std::uint32_t>((first ? i : i - kFirst) / ((count + n_ - 1) / n_));
+    }
     std::size_t other_at(std::uint32_t rank, std::size_t i) const { return kPart * (n_ + rank) + i % kPart; }
     std::span<std::byte> half(std::size_t k) {
         return std::as_writable_bytes(std::span(memory_).subspan(k * kPart * n_, kPart * n_));
@@ -198,7 +218,7 @@ int exchange(std::uint32_t ranks, std::uint32_t seed, bool forgetful) {
     std::vector<std::unique_ptr<Exchange>> all;
     for (std::uint32_t r = 0; r < ranks; ++r) all.push_back(std::make_unique<Exchange>(team, r, wrong));
     const std::vector<std::string> errors = team.issue([&](std::uint32_t r) {
-        for (std::size_t call = 0; call < 15; ++call) all[r]->step(call);
+        for (std::size_t call = 0; call < 21; ++call) all[r]->step(call);
     });
     for (const std::string& error : errors) EXPECT_EQ(error, "");
     EXPECT_TRUE(team.streams->run(seed)) << "a stream waits for ever";
@@ -275,6 +295,21 @@ TEST(InProcessTransport, PartsThatAreNotEqualAreRefused) {
         EXPECT_EQ(error,
                   "group 0, call 0: rank 1 calls all_gather of 32 bytes for \"x\", but its part has 12 bytes, "
                   "expected 16");
+}
+
+TEST(InProcessTransport, SharesOfOtherPiecesAreRefused) {
+    Team team(2);
+    std::vector<std::byte> memory(64);
+    const auto errors = team.issue([&](std::uint32_t r) {
+        const std::span<std::byte> own = std::span(memory).subspan(r * 32, 32);
+        const std::size_t cut = r == 0 ? 16 : 8;
+        const std::vector<std::span<std::byte>> pieces = {own.first(cut), own.subspan(cut)};
+        team.ranks[r]->all_gather_shares(team.call(r, "weights"), kAll, ElementType::kBf16, pieces);
+    });
+    for (const std::string& error : errors)
+        EXPECT_EQ(error,
+                  "group 0, call 0: rank 1 calls all_gather of 32 bytes for "weights", but in other pieces than "
+                  "rank 0");
 }
 
 TEST(InProcessTransport, AFailureElsewhereEndsACallThatWaits) {

@@ -9,6 +9,7 @@
 #include "runtime/communicators.h"
 #include "runtime/cuda/transport.h"
 #include "runtime/cuda_decoder/bind_op.h"
+#include "runtime/decoder/message_operands.h"
 #include "runtime/local_ranks.h"
 #include "schedule/op_matches.h"
 #include "tests/runtime/training_case.h"
@@ -44,6 +45,14 @@ public:
     void reduce_scatter(const TransportCall& call, GroupId group, ElementType type, std::span<const std::byte> all,
                         std::span<std::byte> mine) override {
         add(call, {CollectiveKind::kReduceScatter, group, type, kNoRank, all.size(), mine.size()});
+    }
+    void all_gather_shares(const TransportCall& call, GroupId group, ElementType type,
+                           std::span<const std::span<std::byte>> pieces) override {
+        add(call, {CollectiveKind::kAllGather, group, type, kNoRank, total(pieces), total(pieces), pieces.size()});
+    }
+    void reduce_scatter_shares(const TransportCall& call, GroupId group, ElementType type,
+                               std::span<const std::span<std::byte>> pieces) override {
+        add(call, {CollectiveKind::kReduceScatter, group, type, kNoRank, total(pieces), total(pieces), pieces.size()});
     }
     void all_reduce(const TransportCall& call, GroupId group, ElementType type,
                     std::span<const std::span<std::byte>> pieces) override {
@@ -110,8 +119,9 @@ void expect_fits(const Messages& m, const Op& op) {
         const auto bytes = static_cast<std::size_t>(work->bytes.value);
         EXPECT_EQ(asked.kind, work->kind);
         EXPECT_EQ(asked.group, work->group);
-        EXPECT_EQ(asked.out, work->kind == CollectiveKind::kAllGather ? bytes / members : bytes);
-        EXPECT_EQ(asked.in, work->kind == CollectiveKind::kReduceScatter ? bytes / members : bytes);
+        const bool in_place = shares_out(op);
+        EXPECT_EQ(asked.out, work->kind == CollectiveKind::kAllGather && !in_place ? bytes / members : bytes);
+        EXPECT_EQ(asked.in, work->kind == CollectiveKind::kReduceScatter && !in_place ? bytes / members : bytes);
     } else if (const auto* send = std::get_if<Send>(&op.work)) {
         EXPECT_EQ(asked.out, static_cast<std::size_t>(send->bytes.value));
         EXPECT_EQ(asked.peer, op.lane.peer);
@@ -125,17 +135,21 @@ struct Cut {
     std::int64_t n, sp, pp, dp;
     SequenceParallelKind kind;
     Style style;
+    ZeroStage zero = ZeroStage::kNone;
 };
 
 TEST(CudaMessages, AskForTheBytesOfTheScheduleAndAgreeWithTheirPartners) {
     using enum SequenceParallelKind;
-    for (const Cut& c : {Cut{3, 1, 2, 1, kMegatron, Style::kLlama}, Cut{2, 2, 1, 1, kMegatron, Style::kGpt2},
-                         Cut{2, 4, 2, 2, kMegatron, Style::kGpt2}, Cut{2, 2, 2, 1, kUlysses, Style::kLlama},
-                         Cut{2, 4, 1, 2, kUlysses, Style::kNeox}})
+    for (const Cut& c :
+         {Cut{3, 1, 2, 1, kMegatron, Style::kLlama}, Cut{2, 2, 1, 1, kMegatron, Style::kGpt2},
+          Cut{2, 4, 2, 2, kMegatron, Style::kGpt2}, Cut{2, 2, 2, 1, kUlysses, Style::kLlama},
+          Cut{2, 4, 1, 2, kUlysses, Style::kNeox}, Cut{2, 2, 2, 2, kMegatron, Style::kGpt2, ZeroStage::kOptimizer},
+          Cut{2, 1, 2, 4, kMegatron, Style::kGpt2, ZeroStage::kOptimizer},
+          Cut{2, 2, 1, 2, kUlysses, Style::kLlama, ZeroStage::kOptimizer}})
         for (const SavedInputs saved : {SavedInputs::kShard, SavedInputs::kGathered}) {
             SCOPED_TRACE(testing::Message() << "sp " << c.sp << " pp " << c.pp << " dp " << c.dp);
             Scenario s = sharded(c.style, c.n, c.sp, c.pp, c.dp);
-            s.policy.sp_kind = c.kind;
+            s.policy.sp_kind = c.kind, s.policy.zero = c.zero;
             s.policy.saved_inputs = saved;
             const Messages m(s);
             for (const Op& op : m.schedule.ops)
@@ -163,6 +177,18 @@ TEST(CudaMessages, GradientsAreSummedInFp32AndTheirNormInDouble) {
     EXPECT_EQ(types.at(Function::kTiedTable), ElementType::kFp32);
     EXPECT_EQ(types.at(Function::kGradientNorm), ElementType::kFp64);
     EXPECT_EQ(types.at(Function::kMlp), ElementType::kBf16);
+}
+
+// With ZeRO 1 replicas share out gradients in fp32 and give each other weights in bf16.
+TEST(CudaMessages, WeightsOfReplicasAreGatheredInBf16) {
+    Scenario s = sharded(Style::kLlama, 2, 1, 1, 2);
+    s.policy.zero = ZeroStage::kOptimizer;
+    const Messages m(s);
+    std::map<Function, ElementType> types;
+    for (const Op& op : m.schedule.ops)
+        if (std::holds_alternative<Collective>(op.work) && shares_out(op)) types[op.tag.function] = m.of(op.id).type;
+    EXPECT_EQ(types, (std::map<Function, ElementType>{{Function::kGradients, ElementType::kFp32},
+                                                      {Function::kAdamw, ElementType::kBf16}}));
 }
 
 TEST(CudaMessages, ShardsOfAVocabularyHaveAGroupOfTheirOwnForTheLoss) {

@@ -13,7 +13,7 @@ using sluice::cuda::NcclId;
 
 namespace {
 
-enum class Kind { kAllGather, kReduceScatter, kAllReduce, kSend, kReceive };
+enum class Kind { kAllGather, kReduceScatter, kAllReduce, kReduce, kBroadcast, kSend, kReceive };
 
 struct Part {
     Kind kind = Kind::kSend;
@@ -80,6 +80,11 @@ void run_part(const std::vector<Call>& of_all, std::size_t member, std::size_t p
             for (std::size_t m = 0; m < of_all.size(); ++m)
                 std::memmove(static_cast<std::byte*>(mine.to) + m * mine.bytes, of_all[m][part].from, mine.bytes);
             return;
+        case Kind::kBroadcast: {
+            const Part& root = of_all[static_cast<std::size_t>(mine.peer)][part];
+            if (mine.to != root.to) std::memcpy(mine.to, root.from, mine.bytes);
+            return;
+        }
         case Kind::kReceive: {
             const auto peer = static_cast<std::size_t>(mine.peer);
             std::size_t before = 0;  // the k-th receive from a peer meets its k-th send to this member
@@ -99,6 +104,11 @@ void run_part(const std::vector<Call>& of_all, std::size_t member, std::size_t p
 void run_call(const std::vector<Call>& of_all) {
     for (std::size_t part = 0; part < of_all[0].size(); ++part) {
         const Part& first = of_all[0][part];
+        if (first.kind == Kind::kReduce) {
+            const std::vector<std::byte> sum = sum_of(of_all, part, first.bytes);
+            std::memcpy(of_all[static_cast<std::size_t>(first.peer)][part].to, sum.data(), first.bytes);
+            continue;
+        }
         if (first.kind != Kind::kAllReduce && first.kind != Kind::kReduceScatter) continue;
         const std::size_t members = first.kind == Kind::kAllReduce ? 1 : of_all.size();
         const std::vector<std::byte> sum = sum_of(of_all, part, first.bytes * members);
@@ -178,6 +188,12 @@ NcclFunctions functions() {
     };
     f.all_reduce = [](void* values, std::size_t count, ElementType type, ncclComm* comm, Stream) {
         return add_part(comm, {Kind::kAllReduce, values, values, count * size_of(type), type, 0});
+    };
+    f.reduce = [](void* values, std::size_t count, ElementType type, int root, ncclComm* comm, Stream) {
+        return add_part(comm, {Kind::kReduce, values, values, count * size_of(type), type, root});
+    };
+    f.broadcast = [](void* bytes, std::size_t count, int root, ncclComm* comm, Stream) {
+        return add_part(comm, {Kind::kBroadcast, bytes, bytes, count, {}, root});
     };
     f.send = [](const void* bytes, std::size_t count, int to, ncclComm* comm, Stream) {
         return add_part(comm, {Kind::kSend, bytes, nullptr, count, {}, to});

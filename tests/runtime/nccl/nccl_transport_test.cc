@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "runtime/member_share.h"
 #include "tests/runtime/nccl/fake_nccl.h"
 #include "tests/support/schedule_builder.h"
 
@@ -127,6 +128,29 @@ TEST_F(NcclTransportTest, moves_and_sums_as_the_interface_says) {
             EXPECT_EQ(first, (std::vector<float>{6, 4}));
             EXPECT_EQ(second, (std::vector<float>{12}));
         }
+    });
+    EXPECT_EQ(lines, kBothFine);
+}
+
+// Pieces that four members share evenly, with a rest, and so that the last two have nothing.
+TEST_F(NcclTransportTest, shares_out_pieces_in_place) {
+    const auto lines = NcclJob{}.run([&](Rank rank, Transport& transport, RunMonitor&) {
+        std::vector<std::vector<float>> values = {std::vector<float>(8), std::vector<float>(11), std::vector<float>(2)};
+        std::vector<std::span<std::byte>> pieces;
+        for (std::vector<float>& piece : values) {
+            for (std::size_t i = 0; i < piece.size(); ++i)
+                piece[i] = static_cast<float>(i) + 100 * static_cast<float>(index(rank));
+            pieces.push_back(bytes(piece));
+        }
+        transport.reduce_scatter_shares(kCall, GroupId{0}, ElementType::kFp32, pieces);
+        for (const std::vector<float>& piece : values) {
+            const MemberShare own = member_share(piece.size(), index(rank), 4);
+            for (std::size_t i = own.first; i < own.first + own.count; ++i)
+                EXPECT_EQ(piece[i], static_cast<float>(4 * i) + 600);
+        }
+        transport.all_gather_shares(kCall, GroupId{0}, ElementType::kFp32, pieces);
+        for (const std::vector<float>& piece : values)
+            for (std::size_t i = 0; i < piece.size(); ++i) EXPECT_EQ(piece[i], static_cast<float>(4 * i) + 600);
     });
     EXPECT_EQ(lines, kBothFine);
 }
