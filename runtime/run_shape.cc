@@ -21,9 +21,10 @@ void check_policy(const Scenario& s, const Schedule& schedule) {
     if (p.inventory == Inventory::kPaper)
         refuse("got the paper's inventory of activations, expected runtime or lean");
     if (s.shares(ZeroStage::kGradients))
-        refuse(fmt::format("got ZeRO stage {}, expected 0 or 1: the runtime shares out the optimizer's states, not "
-                           "gradients or weights",
-                           static_cast<int>(p.zero)));
+        refuse(
+            fmt::format("got ZeRO stage {}, expected 0 or 1: the runtime shares out the optimizer's states, not "
+                        "gradients or weights",
+                        static_cast<int>(p.zero)));
     if (schedule.ranks.size() != static_cast<std::size_t>(s.ranks()))
         refuse(fmt::format("got {} ranks, expected the {} of sp {} x pp {} x dp {}", schedule.ranks.size(), s.ranks(),
                            p.sp, p.pp, p.dp));

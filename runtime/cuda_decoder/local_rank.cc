@@ -101,8 +101,8 @@ void LocalRank::read(const ParameterSlice& slice, ParameterState state, std::spa
 
 void LocalRank::write(const ParameterSlice& slice, ParameterState state, std::span<const float> values) {
     device_->make_current();
-    const std::span<const float> stepped = values.subspan(static_cast<std::size_t>(slice.first_stepped),
-                                                          static_cast<std::size_t>(slice.stepped));
+    const std::span<const float> stepped =
+        values.subspan(static_cast<std::size_t>(slice.first_stepped), static_cast<std::size_t>(slice.stepped));
     if (!stepped.empty()) upload(std::as_bytes(stepped), reinterpret_cast<std::byte*>(stepped_of(slice, state)));
     if (state == ParameterState::kWeights) write_rounded(slice, values);
 }

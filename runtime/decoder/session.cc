@@ -152,6 +152,18 @@ std::vector<WholeParameter> Session::State::gathered(ParameterState weights) con
 std::vector<WholeParameter> Session::parameters() const { return state_->gathered(ParameterState::kWeights); }
 std::vector<WholeParameter> Session::gradients() const { return state_->gathered(ParameterState::kGradients); }
 
+std::vector<WholeParameter> Session::blank_parameters() const {
+    std::map<std::string, const ParameterSlice*> held;
+    for (const Rank rank : state_->part.local)
+        for (const ParameterSlice& slice : state_->layouts[index(rank)].slices) held.try_emplace(slice.name, &slice);
+    std::vector<WholeParameter> all;
+    for (const auto& [name, slice] : held) {
+        WholeTensor blank = empty_tensor(*slice);
+        all.push_back({name, std::move(blank.shape), blank.values, blank.values, blank.values});
+    }
+    return all;
+}
+
 void Session::set_parameters(std::span<const WholeParameter> parameters) {
     State& s = *state_;
     std::map<std::string_view, const WholeParameter*> by_name;

@@ -80,6 +80,8 @@ public:
 
     // Gathered over local ranks, by name: elements that none of them holds are 0, parameters are missing.
     std::vector<WholeParameter> parameters() const;
+    // All that local ranks hold, of whichever replica, with its whole shape and zeros: to be filled and set.
+    std::vector<WholeParameter> blank_parameters() const;
     // Every parameter of the local ranks has to be there, with its whole shape. Throws InputError naming the first that
     // is not.
     void set_parameters(std::span<const WholeParameter> parameters);

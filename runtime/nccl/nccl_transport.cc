@@ -87,8 +87,7 @@ public:
         for_each_share(call, group, type, pieces, [&](const Shares& s, ncclComm* c, const auto& issue) {
             if (s.even) return issue(nccl_.all_gather(s.own(), s.piece.data(), s.bytes(s.member), c, call.stream));
             for (std::size_t m = 0; m < s.members; ++m)
-                if (s.bytes(m) > 0)
-                    issue(nccl_.broadcast(s.at(m), s.bytes(m), static_cast<int>(m), c, call.stream));
+                if (s.bytes(m) > 0) issue(nccl_.broadcast(s.at(m), s.bytes(m), static_cast<int>(m), c, call.stream));
         });
     }
 
@@ -169,9 +168,9 @@ private:
             return grouped([&](const auto& issue) {
                 for (const std::span<std::byte> piece : pieces)
                     if (!piece.empty())
-                        issue_shares(Shares{piece, element, comm->member(), members,
-                                            piece.size() / element % members == 0},
-                                     c, issue);
+                        issue_shares(
+                            Shares{piece, element, comm->member(), members, piece.size() / element % members == 0}, c,
+                            issue);
             });
         });
     }

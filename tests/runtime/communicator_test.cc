@@ -184,7 +184,8 @@ TEST(Communicator, SharesOfOtherPiecesAreRefused) {
                     : fresh.communicator.reduce_scatter_shares({m, "weights"}, pieces);
         });
         for (const std::string& error : errors)
-            EXPECT_EQ(error, std::string("group 2, call 0: rank 11 calls ") + (gathers ? "all_gather" : "reduce_scatter") +
+            EXPECT_EQ(error, std::string("group 2, call 0: rank 11 calls ") +
+                                 (gathers ? "all_gather" : "reduce_scatter") +
                                  " of 32 bytes for \"weights\", but in other pieces than rank 10");
     }
 }

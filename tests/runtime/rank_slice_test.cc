@@ -116,6 +116,25 @@ TEST(RankSlice, EveryRankRunsAloneAndKnowsNoLossOfTheRun) {
     }
 }
 
+// Whoever reads a checkpoint asks what its ranks hold, which may be no more than the copy of a second replica.
+TEST(RankSlice, KnowsTheNamesOfWhatItHolds) {
+    for (const ZeroStage zero : {ZeroStage::kNone, ZeroStage::kOptimizer}) {
+        const Scenario s = scenario_of({3, 1, 1, 2, SequenceParallelKind::kMegatron, zero});
+        Session whole(s, lowered_schedule(s), cpu_engine());
+        whole.initialise(1);
+        const std::vector<WholeParameter> all = whole.parameters();
+        const SliceRun second(s, whole.schedule(), id_at<Rank>(1));
+        const std::vector<WholeParameter> blank = second.session.blank_parameters();
+        ASSERT_EQ(blank.size(), all.size());
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            EXPECT_EQ(blank[i].name, all[i].name);
+            EXPECT_EQ(blank[i].shape, all[i].shape);
+            EXPECT_EQ(blank[i].second_moment, std::vector<float>(all[i].weights.size()));
+        }
+        EXPECT_EQ(second.session.parameters().empty(), zero == ZeroStage::kNone) << "the first replica's are taken";
+    }
+}
+
 TEST(RankSlice, IsRefusedWithoutStandIns) {
     const Scenario s = scenario_of(kCuts.front());
     const RankSlice slice = slice_rank(lowered_schedule(s), Rank{});

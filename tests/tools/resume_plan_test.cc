@@ -107,6 +107,43 @@ TEST_F(ResumePlan, OtherCutsGoOn) {
     }
 }
 
+// A checkpoint has whole tensors, whoever had their states: of replicas that share them out (ZeRO 1) or do not, of more
+// of them or of one. Sharing out is no other cut: the same bits to the end. Another number of replicas is one.
+TEST(ResumeReplicas, SharedStatesGoOnElsewhereAndComeBack) {
+    const SmallTraining shared{.pp = 1, .n = 2, .dp = 2, .zero = 1, .batch = 4};
+    SmallTraining whole = shared;
+    whole.zero = 0;
+    const SmallTraining others[] = {shared,
+                                    whole,
+                                    {.pp = 1, .n = 2, .batch = 4},
+                                    {.pp = 1, .n = 2, .dp = 4, .zero = 1, .batch = 4},
+                                    {.sp = 2, .pp = 2, .n = 2, .dp = 2, .zero = 1, .batch = 4}};
+    for (const SmallTraining& from : {shared, whole}) {
+        TemporaryFolder folder;
+        const std::string checkpoints = folder / "checkpoints";
+        std::vector<std::string> notes;
+        TrainingRun run(planned(from), options(checkpoints, kBefore), notes);
+        losses(run);
+        const std::vector<WholeParameter> state = run.session().parameters();
+        std::vector<double> expected;
+        for (const SmallTraining& other : others) {
+            SCOPED_TRACE(fmt::format("from zero {} to sp {} pp {} dp {} zero {}", from.zero, other.sp, other.pp, other.dp,
+                                     other.zero));
+            const std::string copy = folder / fmt::format("{}-{}-{}-{}", other.sp, other.pp, other.dp, other.zero);
+            std::filesystem::copy(checkpoints, copy, std::filesystem::copy_options::recursive);
+            TrainingOptions resumed = options(copy, kBefore + 4);
+            resumed.resume = true;
+            TrainingRun again(planned(other), resumed, notes);
+            expect_same_bits(again.session().parameters(), state);
+            const std::vector<double> got = losses(again);
+            ASSERT_EQ(got.size(), 4U);
+            if (expected.empty()) expected = got;
+            const bool same_cut = other.sp * other.pp == 1 && other.dp == 2;
+            for (std::size_t k = 0; k < got.size(); ++k) EXPECT_NEAR(got[k], expected[k], same_cut ? 0 : 1e-5);
+        }
+    }
+}
+
 // Placement is no other cut: the same bits to the end.
 TEST_F(ResumePlan, OtherPlacementsChangeNoBit) {
     TrainingOptions resumed = options(checkpoints, kBefore + kAfter);

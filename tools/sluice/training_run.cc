@@ -30,8 +30,9 @@ namespace {
 
 std::string plan_text(const Scenario& s) {
     const Policy& p = s.policy;
-    return fmt::format("sp {}{} pp {} dp {} n {}, {}, {}, {} tokens x {}", p.sp, s.ulysses() ? " (ulysses)" : "", p.pp,
-                       p.dp, p.n, name(p.order), name(p.placement), s.sequence.value, s.batch);
+    const std::string zero = s.shares(ZeroStage::kOptimizer) ? fmt::format(" (zero {})", static_cast<int>(p.zero)) : "";
+    return fmt::format("sp {}{} pp {} dp {}{} n {}, {}, {}, {} tokens x {}", p.sp, s.ulysses() ? " (ulysses)" : "",
+                       p.pp, p.dp, zero, p.n, name(p.order), name(p.placement), s.sequence.value, s.batch);
 }
 
 std::string data_text(const TrainingOptions& options, const SequenceStream& stream) {
@@ -168,7 +169,7 @@ struct TrainingRun::State {
         if (checkpoint.state().data != data_text(options, stream))
             throw InputError(fmt::format("{}: the checkpoint is of other data, got {}, expected {}", path.string(),
                                          data_text(options, stream), checkpoint.state().data));
-        std::vector<WholeParameter> parameters = session->parameters();
+        std::vector<WholeParameter> parameters = session->blank_parameters();
         for (WholeParameter& p : parameters) {
             const std::size_t count = p.weights.size();
             p.weights = floats_of(checkpoint.model_tensor(p.name, p.shape), count);

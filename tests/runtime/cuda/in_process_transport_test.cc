@@ -308,7 +308,7 @@ TEST(InProcessTransport, SharesOfOtherPiecesAreRefused) {
     });
     for (const std::string& error : errors)
         EXPECT_EQ(error,
-                  "group 0, call 0: rank 1 calls all_gather of 32 bytes for "weights", but in other pieces than "
+                  "group 0, call 0: rank 1 calls all_gather of 32 bytes for \"weights\", but in other pieces than "
                   "rank 0");
 }
 
