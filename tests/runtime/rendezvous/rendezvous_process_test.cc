@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "tests/runtime/rendezvous/process_group.h"
@@ -40,6 +42,20 @@ public:
         for (const auto until = Clock::now() + kLimit; group.lines(0) < steps && Clock::now() < until;)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         ASSERT_GE(group.lines(0), steps);
+    }
+
+    // Until so many have connected to process 0, which listens at the meeting's socket.
+    void wait_for_connections(std::size_t connections) {
+        const auto connected = [&] {
+            std::ifstream sockets("/proc/net/unix");  // the one that listens, and one for each that came
+            std::size_t found = 0;
+            for (std::string line; std::getline(sockets, line);)
+                found += line.ends_with(" " + meeting_.substr(std::string_view("file:").size())) ? 1 : 0;
+            return found > connections;
+        };
+        for (const auto until = Clock::now() + kLimit; !connected() && Clock::now() < until;)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ASSERT_TRUE(connected());
     }
 
     // Everybody but `except` ends with the code and with a last line that has all the words.
@@ -91,7 +107,8 @@ TEST(RendezvousProcesses, end_when_one_is_killed_at_any_point) {
 TEST(RendezvousProcesses, end_when_one_is_killed_before_all_are_there) {
     ToyJob job("10");
     job.start(0), job.start(1), job.start(2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    job.wait_for_connections(2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // says who it is
     job.group.signal(2, SIGKILL);
     const auto until = Clock::now() + kLimit;
     for (const std::uint32_t rank : {0U, 1U}) {
