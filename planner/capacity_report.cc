@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/format_units.h"
+#include "models/device_memory.h"
 #include "models/pinned_memory.h"
 
 namespace sluice {
@@ -37,24 +38,25 @@ std::string kinds(const LivePeak& peak) {
 }
 
 void report_devices(const Scenario& s, const Schedule& folded, const Placement& placement,
-                    std::vector<std::string>& report) {
+                    const std::vector<Bytes>& pinned, std::vector<std::string>& report) {
     for (std::size_t stage = 0; stage < placement.device.size(); ++stage) {
         const ArenaUse& use = placement.device[stage];
-        if (use.arena <= s.cluster.gpu.usable() || use.live.op == kNoOp) continue;
+        const Bytes usable = usable_device_memory(s, pinned[stage]);
+        if (use.arena <= usable || use.live.op == kNoOp) continue;
         const Op& op = folded.ops[index(use.live.op)];
         report.push_back(
             fmt::format("{}: {} of GPU memory needed, {} usable; most live at {}: {}{}", ranks_of_stage(s, stage),
-                        format(use.arena), format(s.cluster.gpu.usable()), describe(op), kinds(use.live),
+                        format(use.arena), format(usable), describe(op), kinds(use.live),
                         use.arena == use.live.bytes
                             ? ""
                             : fmt::format("; {} unusable between them", format(use.arena - use.live.bytes))));
     }
 }
 
-void report_hosts(const Scenario& s, const Schedule& folded, std::vector<std::string>& report) {
+void report_hosts(const Scenario& s, const std::vector<Bytes>& pinned, std::vector<std::string>& report) {
     const auto ranks = static_cast<std::size_t>(s.ranks_of_stage());
     std::vector<Bytes> by_rank;
-    for (const Bytes of_stage : pinned_bytes(folded, s.cluster.host.allocator))
+    for (const Bytes of_stage : pinned)
         by_rank.insert(by_rank.end(), ranks, of_stage);
     for (std::string& line : host_shortages(place_pinned(by_rank, s.cluster), s.cluster))
         report.push_back(std::move(line));
@@ -64,8 +66,9 @@ void report_hosts(const Scenario& s, const Schedule& folded, std::vector<std::st
 
 std::vector<std::string> capacity_report(const Scenario& scenario, const Schedule& folded, const Placement& placement) {
     std::vector<std::string> report;
-    report_devices(scenario, folded, placement, report);
-    report_hosts(scenario, folded, report);
+    const std::vector<Bytes> pinned = pinned_bytes(folded, scenario.cluster.host.allocator);
+    report_devices(scenario, folded, placement, pinned, report);
+    report_hosts(scenario, pinned, report);
     return report;
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/format_units.h"
 #include "models/collective_cost.h"
 #include "models/copy_cost.h"
+#include "models/device_memory.h"
 #include "models/kernel_cost.h"
 #include "models/rails.h"
 #include "planner/offload_rule.h"
@@ -229,8 +231,10 @@ std::vector<std::string> placement_notes(const PlacementContext& context, const 
 
 Bytes host_share(const Scenario& s) { return s.cluster.host.usable() / s.cluster.gpus_per_node; }
 
-void decide_placement(const PlacementContext& context, std::size_t stage, PlacementLimits limits, bool any,
-                      StagePlan& plan) {
+namespace {
+
+void decide_within(const PlacementContext& context, std::size_t stage, PlacementLimits limits, bool any,
+                   StagePlan& plan) {
     const PlacementPolicy& policy = context.scenario.policy.placement;
     if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limits, any, plan);
     if (!std::holds_alternative<AdaptiveOffload>(policy)) {
@@ -246,6 +250,23 @@ void decide_placement(const PlacementContext& context, std::size_t stage, Placem
     problem.quantum = kPlacementAlignment * units_per_slot(context, plan);
     problem.fits = [&](const std::vector<Bytes>& x) { return model.peak(x) <= limits.device; };
     plan.offloaded = choose_offload(problem).x;
+}
+
+}  // namespace
+
+// What is moved is pinned, and what is pinned takes page tables off the limit: more is then moved, until the tables
+// of what is moved are among those that were counted. As moving more never needs more live bytes, this grows; each round
+// by a sixteenth of the one before at most, to whole MiB: two or three rounds.
+void decide_placement(const PlacementContext& context, std::size_t stage, PlacementLimits limits, bool any,
+                      StagePlan& plan) {
+    Bytes tables{};
+    while (true) {
+        decide_within(context, stage, {limits.device - tables, limits.host}, any, plan);
+        const Bytes moved = std::accumulate(plan.offloaded.begin(), plan.offloaded.end(), Bytes{});
+        const Bytes needed = page_table_bytes(context.scenario.cluster.gpu, moved);
+        if (needed <= tables) return;
+        tables = round_up(needed, 1_MiB);
+    }
 }
 
 std::vector<Bytes> moved_by_unit(const PlacementContext& context, const std::vector<StagePlan>& plans) {

@@ -35,9 +35,9 @@ void fill_windows(const PlacementContext&, std::vector<StagePlan>&);
 // An equal share of the node's host memory for every GPU.
 Bytes host_share(const Scenario&);
 
-// Decides `offloaded` and `recomputed` of one stage so that at most `device` bytes live at once and, for `three-way`, at
-// most `host` bytes are moved. For `adaptive` this is choose_offload(), for `three-way` choose_three_way(); the fixed
-// policies ignore the limits. `any`: whatever fits will do.
+// Decides `offloaded` and `recomputed` of one stage so that at most `device` bytes live at once, the page tables of what
+// is moved among them, and, for `three-way`, at most `host` bytes are moved. For `adaptive` this is choose_offload(), for
+// `three-way` choose_three_way(); the fixed policies ignore the limits. `any`: whatever fits will do.
 struct PlacementLimits {
     Bytes device{}, host{};
 };

@@ -1,3 +1,4 @@
+#include "models/device_memory.h"
 #include "planner/folded_step.h"
 #include "planner/stage_emitter.h"
 
@@ -58,9 +59,10 @@ FoldedStep fold_step(const Scenario& scenario, const std::vector<Subsequence>& s
                      const std::vector<StagePlan>& plans) {
     FoldedStep step;
     // A stage's pinned memory is checked against its node when it is unfolded; here each stage has a node to itself.
+    // What it takes of the GPU's is known when it has been placed.
     for (std::size_t s = 0; s < plans.size(); ++s) {
         step.schedule.hosts.push_back({scenario.cluster.host.usable()});
-        step.schedule.ranks.push_back({id_at<HostId>(s), scenario.cluster.gpu.usable()});
+        step.schedule.ranks.push_back({id_at<HostId>(s), usable_device_memory(scenario, Bytes{})});
     }
     const FoldedGroups groups = add_groups(scenario, step);
     std::size_t ops = 0, buffers = 0;  // so far, before the stage at hand

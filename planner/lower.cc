@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/device_memory.h"
 #include "models/pinned_memory.h"
 #include "planner/capacity_report.h"
 #include "planner/decide_placement.h"
@@ -97,7 +98,8 @@ Placed place(const PlacementContext& context, const Plan& plan, Rounding roundin
 
 // Amounts answer to live bytes, but the arena may be larger: placement can lose some bytes between buffers. Likewise
 // what is moved is rounded up to whole tensors. This looks for the largest limit on a stage's live (or moved) bytes at
-// which its arena (or its pinned memory) fits: down in doubling steps, then halving.
+// which its arena (or its pinned memory) fits: down in doubling steps, then halving. The page tables of what is pinned
+// count on both sides, as live and as part of the arena.
 class LimitSearch {
 public:
     explicit LimitSearch(Bytes usable) : usable_(usable), limit_(usable), exceeds_(usable) {}
@@ -154,7 +156,7 @@ bool fit_is_known(const PlacementContext& context, const Placed& placed, bool fi
 // `only_fit`: stop as soon as it is known whether the step fits; what fits may then move more than it needs to.
 Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_fit, Rounding rounding) {
     const std::size_t stages = plan.stages.size();
-    std::vector<LimitSearch> searches(stages, LimitSearch(context.scenario.cluster.gpu.usable()));
+    std::vector<LimitSearch> searches(stages, LimitSearch(usable_device_memory(context.scenario, Bytes{})));
     std::vector<LimitSearch> hosts(stages, LimitSearch(host_share(context.scenario)));
     const bool limits_host = std::holds_alternative<ThreeWay>(context.scenario.policy.placement);
     const auto decide = [&](std::size_t s) {
@@ -180,7 +182,8 @@ Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_f
         const std::vector<Bytes> pinned =
             pinned_bytes(placed.offloaded.step.schedule, context.scenario.cluster.host.allocator);
         for (std::size_t s = 0; s < stages; ++s) {
-            bool search_on = searches[s].next(placed.placement.device[s].arena);
+            bool search_on = searches[s].next(placed.placement.device[s].arena +
+                                              page_table_bytes(context.scenario.cluster.gpu, pinned[s]));
             if (limits_host) search_on |= hosts[s].next(pinned[s]);
             if (last) search_on = searches[s].settle() | hosts[s].settle();
             searching |= search_on;
@@ -205,6 +208,13 @@ void count_moved(const OffloadedStep& offloaded, std::vector<StagePlan>& stages)
         if (unit.sequence == 0 && moved != kNoBuffer)
             stages[unit.stage].offloaded[unit.slot] += offloaded.step.schedule.buffers[index(moved)].bytes;
     }
+}
+
+// Until now the page tables of what is pinned were not known.
+void set_device_capacities(const Scenario& scenario, Schedule& folded) {
+    const std::vector<Bytes> pinned = pinned_bytes(folded, scenario.cluster.host.allocator);
+    for (std::size_t s = 0; s < pinned.size(); ++s)
+        folded.ranks[s].device_capacity = usable_device_memory(scenario, pinned[s]);
 }
 
 using Amounts = std::vector<std::vector<Bytes>>;  // by stage and subsequence
@@ -251,6 +261,7 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     for (std::string& note : placement_notes(context, plan.stages)) plan.notes.push_back(std::move(note));
     if (std::string note = split_note(scenario, plan); !note.empty()) plan.notes.push_back(std::move(note));
     result.folded = std::move(placed.offloaded.step);
+    set_device_capacities(scenario, result.folded.schedule);
     expect_valid(result.folded.schedule, "placement");
     result.estimate = estimate_step(result.folded, scenario).step;
     return result;

@@ -1,6 +1,9 @@
 #include "planner/memory_floors.h"
 
+#include <algorithm>
 #include <variant>
+
+#include "models/device_memory.h"
 
 namespace sluice {
 
@@ -27,7 +30,7 @@ std::vector<MemoryNeed> memory_floors(const PlacementContext& context, const std
         Bytes kept = model.peak(std::vector<Bytes>(all.size()));
         if (three_way) kept -= cheap_of(model, layers_per_slot(s, stages[stage]));
         device.push_back({three_way ? model.floor() : model.peak(all), {}});
-        pinned.push_back(kept > s.cluster.gpu.usable() ? kept - s.cluster.gpu.usable() : Bytes{});
+        pinned.push_back(std::max(Bytes{}, kept - usable_device_memory(s, Bytes{})));
     }
     return memory_needs(s, device, pinned);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/device_memory.h"
 #include "models/pinned_memory.h"
 
 namespace sluice {
@@ -16,12 +17,12 @@ std::string ranks_text(const MemoryNeed& need) {
 }
 
 // Of a stage's GPUs: who, and what is usable; nothing needed yet.
-MemoryNeed device_need(const Scenario& s, std::size_t stage) {
+MemoryNeed device_need(const Scenario& s, std::size_t stage, Bytes pinned) {
     MemoryNeed need;
     need.place = stage;
     need.first_rank = static_cast<std::int64_t>(stage) * s.ranks_of_stage();
     need.last_rank = need.first_rank + s.ranks_of_stage() - 1;
-    need.usable = s.cluster.gpu.usable();
+    need.usable = usable_device_memory(s, pinned);
     return need;
 }
 
@@ -66,7 +67,7 @@ std::vector<MemoryNeed> memory_needs(const Scenario& s, std::span<const ArenaUse
                                      std::span<const Bytes> pinned) {
     std::vector<MemoryNeed> needs;
     for (std::size_t stage = 0; stage < device.size(); ++stage) {
-        needs.push_back(device_need(s, stage));
+        needs.push_back(device_need(s, stage, pinned[stage]));
         needs.back().needed = device[stage].arena;
         needs.back().by_kind = device[stage].live.by_kind;
     }

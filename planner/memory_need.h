@@ -21,7 +21,7 @@ struct MemoryNeed {
     std::optional<std::int64_t> numa;  // host: the NUMA node of it, where its ranks have no other to use
     std::int64_t first_rank = 0,
                  last_rank = 0;  // that use it: each rank of a stage for itself, those of a node together
-    Bytes needed{}, usable{};
+    Bytes needed{}, usable{};  // device: of the arena, beside which lies what models/device_memory.h says
     std::array<Bytes, kBufferKinds> by_kind{};  // what lives when most does, by BufferKind; zeros where it is not known
 
     Bytes excess() const { return needed > usable ? needed - usable : Bytes{}; }

@@ -16,7 +16,11 @@ constexpr std::int64_t kMostGpusPerNode = 64;
 
 constexpr std::string_view kKeys[] = {"name", "nodes", "gpus_per_node", "sources", "gpu",
                                       "pcie", "host",  "nvlink",        "network"};
-constexpr std::string_view kGpuKeys[] = {"name", "memory", "reserved", "peak", "memory_bandwidth", "parts"};
+constexpr std::string_view kGpuKeys[] = {"name",   "memory", "reserved",         "reserved_per_token", "reserved_per_pinned_gib",
+                                         "margin", "peak",   "memory_bandwidth", "parts"};
+// A step has up to 2^30 tokens. Page tables are far below a sixteenth of what they map.
+constexpr Limits<Bytes> kPerTokenLimits{Bytes{0}, 1_KiB, "0 B ... 1 KiB"};
+constexpr Limits<Bytes> kPerPinnedGibLimits{Bytes{0}, 64_MiB, "0 B ... 64 MiB"};
 constexpr std::string_view kPcieKeys[] = {"d2h",        "h2d",       "duplex", "latency", "gpus_per_switch",
                                           "switch_d2h", "switch_h2d"};
 constexpr std::string_view kHostKeys[] = {"memory", "reserved",        "numa_nodes", "bandwidth",
@@ -39,6 +43,22 @@ Bytes read_reserved(const SourcedBlock& block, Bytes memory) {
     return reserved;
 }
 
+// What is taken off the GPU's memory besides `reserved`; none where the file does not say.
+Bytes bytes_or_none(const SourcedBlock& block, std::string_view key, Limits<Bytes> limits) {
+    const auto field = find_number(block, key);
+    return field ? read_bytes(*field, limits) : Bytes{};
+}
+
+Bytes read_margin(const SourcedBlock& block, Bytes unreserved) {
+    const auto field = find_number(block, "margin");
+    if (!field) return Bytes{};
+    const Bytes margin = read_bytes(*field, kReservedLimits);
+    if (margin >= unreserved)
+        fail(*field, fmt::format("got {}, expected less than memory without what is reserved, {}",
+                                 quote(read_text(*field)), format(unreserved)));
+    return margin;
+}
+
 std::int64_t count_or_one(const SourcedBlock& block, std::string_view key) {
     const auto field = find_number(block, key);
     return field ? read_count(*field, kMostGpusPerNode) : 1;
@@ -54,6 +74,9 @@ Gpu read_gpu(const SourcedBlock& block) {
     gpu.name = read_line(get(block.field, "name"));
     gpu.memory = read_bytes(get_number(block, "memory"), kMemoryLimits);
     gpu.reserved = read_reserved(block, gpu.memory);
+    gpu.reserved_per_token = bytes_or_none(block, "reserved_per_token", kPerTokenLimits);
+    gpu.reserved_per_pinned_gib = bytes_or_none(block, "reserved_per_pinned_gib", kPerPinnedGibLimits);
+    gpu.margin = read_margin(block, gpu.memory - gpu.reserved);
     gpu.peak = read_flops_per_second(get_number(block, "peak"));
     gpu.memory_bandwidth = read_bytes_per_second(get_number(block, "memory_bandwidth"));
     gpu.parts = count_or_one(block, "parts");
@@ -202,7 +225,7 @@ void override_cluster(Cluster& cluster, const YamlField& overrides) {
             fail(*field, fmt::format("got {}, expected more than the {} that cluster {} reserves",
                                      quote(read_text(*field)), format(reserved), cluster.name));
     };
-    memory("gpu_memory", cluster.gpu.reserved, cluster.gpu.memory);
+    memory("gpu_memory", cluster.gpu.reserved + cluster.gpu.margin, cluster.gpu.memory);
     memory("host_memory", cluster.host.reserved, cluster.host.memory);
     if (const auto field = find(overrides, "host_numa")) cluster.host.numa = read_choice(*field, kNumaPlacements);
     if (const auto field = find(overrides, "host_allocator")) cluster.host.allocator = read_choice(*field, kAllocators);

@@ -22,9 +22,16 @@ std::string_view name(NumaPlacement placement) {
 }
 
 std::string gpu(const Gpu& g) {
-    return fmt::format("name: {}, memory: {}, reserved: {}, peak: {}, memory_bandwidth: {}{}", yaml_text(g.name),
-                       yaml_quantity(g.memory), yaml_quantity(g.reserved), yaml_quantity(g.peak),
-                       yaml_quantity(g.memory_bandwidth), g.parts > 1 ? fmt::format(", parts: {}", g.parts) : "");
+    std::string text = fmt::format("name: {}, memory: {}, reserved: {}", yaml_text(g.name), yaml_quantity(g.memory),
+                                   yaml_quantity(g.reserved));
+    const auto besides = [&](std::string_view key, Bytes bytes) {
+        if (bytes.value > 0) text += fmt::format(", {}: {}", key, yaml_quantity(bytes));
+    };
+    besides("reserved_per_token", g.reserved_per_token);
+    besides("reserved_per_pinned_gib", g.reserved_per_pinned_gib);
+    besides("margin", g.margin);
+    text += fmt::format(", peak: {}, memory_bandwidth: {}", yaml_quantity(g.peak), yaml_quantity(g.memory_bandwidth));
+    return text + (g.parts > 1 ? fmt::format(", parts: {}", g.parts) : "");
 }
 
 // The reader refuses a duplex rate above the sum of the two directions, which rounding must not bring about.

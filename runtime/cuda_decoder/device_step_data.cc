@@ -5,12 +5,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/cuda/engine_memory.h"
 
 namespace sluice::cuda {
 namespace {
-
-// Of a token: input, target; sorted place, row, and the begin of its row (one more for the end of each subsequence).
-constexpr std::int64_t kIdBytes = 2 * sizeof(TokenId), kSortedBytes = 4 * sizeof(std::int32_t);
 
 std::int64_t tokens_of(const Scenario& s) { return s.sequence.value * s.batch; }
 
@@ -33,8 +31,8 @@ DeviceStepData::DeviceStepData(const Scenario& s, std::vector<RunSubsequence> em
       batch_(static_cast<std::size_t>(s.batch)),
       shard_(shard),
       embedded_(std::move(embedded)),
-      ids_(Bytes{kIdBytes * tokens_of(s)}, "tokens of a step"),
-      sorted_(Bytes{kSortedBytes * tokens_of(s)}, "sorted tokens of a step"),
+      ids_(kTokenIdBytes * tokens_of(s), "tokens of a step"),
+      sorted_(kSortedTokenBytes * tokens_of(s), "sorted tokens of a step"),
       losses_(Bytes{static_cast<std::int64_t>(sizeof(double)) * s.batch}, "losses") {
     tokens_.inputs = ids_.as<TokenId>();
     tokens_.targets = ids_.as<TokenId>() + tokens_of(s);
@@ -42,7 +40,7 @@ DeviceStepData::DeviceStepData(const Scenario& s, std::vector<RunSubsequence> em
 }
 
 Bytes DeviceStepData::bytes(const Scenario& s) {
-    return Bytes{(kIdBytes + kSortedBytes) * tokens_of(s) + static_cast<std::int64_t>(sizeof(double)) * s.batch};
+    return kTokenBytes * tokens_of(s) + Bytes{static_cast<std::int64_t>(sizeof(double)) * s.batch};
 }
 
 void DeviceStepData::begin_step(const StepInputs& inputs) {

@@ -12,6 +12,7 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/disturbance.h"
 #include "runtime/cuda/elementwise.h"
+#include "runtime/cuda/engine_memory.h"
 #include "runtime/cuda/vocabulary_loss.h"
 #include "runtime/cuda_decoder/bind_op.h"
 #include "runtime/decoder/made_tensors.h"
@@ -19,14 +20,6 @@
 
 namespace sluice::cuda {
 namespace {
-
-constexpr std::int64_t kLossTokens = 65536;  // of a chunk of the loss, at most
-constexpr Bytes kScratch{kScratchFloats * 4};
-
-Bytes loss_space_bytes(const Scenario& s) {
-    return Bytes{kLossTokens * (static_cast<std::int64_t>(sizeof(LossPartial)) * s.weight_shards() +
-                                static_cast<std::int64_t>(sizeof(float)))};
-}
 
 std::vector<RunSubsequence> embedded_tokens(const RunShape& shape, Rank rank) {
     std::vector<RunSubsequence> embedded = shape.subsequences;
@@ -49,7 +42,7 @@ std::string arena_name(const char* space, Rank rank) { return fmt::format("{} ar
 }  // namespace
 
 Bytes fixed_device_bytes(const Scenario& scenario) {
-    return Bytes{Gemms::kWorkspaceBytes} + kScratch + loss_space_bytes(scenario) + DeviceStepData::bytes(scenario);
+    return workspace_bytes(scenario.weight_shards()) + DeviceStepData::bytes(scenario);
 }
 
 LocalRank::LocalRank(const EngineParts& parts, Rank rank, std::shared_ptr<const DevicePart> device,
@@ -60,8 +53,8 @@ LocalRank::LocalRank(const EngineParts& parts, Rank rank, std::shared_ptr<const 
       device_(made_current(std::move(device))),
       host_arena_(arena_bytes(parts.schedule, rank, Space::kHost), arena_name("host", rank), options.pinning),
       device_arena_(arena_bytes(parts.schedule, rank, Space::kDevice), arena_name("device", rank)),
-      scratch_(kScratch, "scratch of reductions"),
-      loss_space_(loss_space_bytes(parts.scenario), "scratch of the loss"),
+      scratch_(kScratchBytes, "scratch of reductions"),
+      loss_space_(loss_space_bytes(parts.scenario.weight_shards()), "scratch of the loss"),
       arenas_(parts.schedule, rank, device_arena_.bytes(), host_arena_.bytes()),
       stream_(device_->new_stream()),
       gemms_(device_->multiprocessors()),

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/format_units.h"
+#include "runtime/cuda/engine_memory.h"
 #include "runtime/cuda/gpu_description.h"
 #include "runtime/cuda/gpu_parts.h"
 #include "runtime/cuda_profile/attention_bench.h"
@@ -26,9 +27,9 @@
 namespace sluice::cuda {
 namespace {
 
-// What an engine keeps on the device beside its arena and the workspace of products: scratch of reductions and of the
-// loss, the tokens of a step.
-constexpr Bytes kEngineMemory = Bytes{4 * kScratchFloats} + 16_MiB;
+// What an engine keeps on the device and this profile does not: all but the workspace of products, which is held here,
+// too. Of one rank with all of the vocabulary.
+constexpr Bytes kNotHeld = workspace_bytes(1) - Bytes{Gemms::kWorkspaceBytes};
 
 // Parts of the whole, by the time that they take.
 struct Share {
@@ -99,6 +100,8 @@ public:
         stage("passes over memory", [&] { memory_bound(); });
         load_.reset();
         out_.machine.reserved = reserved();
+        out_.machine.reserved_per_token = kTokenBytes;
+        out_.machine.reserved_per_pinned_gib = kPageTableBytesPerPinnedGib;
         progress_("done", 1);
         return std::move(out_);
     }
@@ -108,9 +111,9 @@ private:
     Bytes reserved() const {
         const DeviceMemoryState state = device_memory_state();
         const Bytes held = state.total - state.free;
-        if (parts_.empty()) return held + kEngineMemory;
+        if (parts_.empty()) return held + kNotHeld;
         const Bytes own{Gemms::kWorkspaceBytes};
-        return (held - own) / static_cast<std::int64_t>(parts_.size()) + own + kEngineMemory;
+        return (held - own) / static_cast<std::int64_t>(parts_.size()) + own + kNotHeld;
     }
 
     void show(std::string_view what, Share share, std::size_t done, std::size_t of) {

@@ -209,6 +209,8 @@ Cluster gpu_cluster(const GpuFigures& f, const std::string& name) {
     c.gpu.name = m.name;
     c.gpu.memory = mebibytes(m.memory);
     c.gpu.reserved = round_up(m.reserved, 1_MiB);
+    c.gpu.reserved_per_token = m.reserved_per_token;
+    c.gpu.reserved_per_pinned_gib = m.reserved_per_pinned_gib;
     for (const ProductFigure& p : f.products) c.gpu.peak = std::max(c.gpu.peak, flops(p.shape) / p.mean());
     c.gpu.memory_bandwidth =
         f.part.parts > 1 ? memory_bandwidth_of_all_parts(f) : at_most_peak(fastest_from_memory(f), m);

@@ -19,11 +19,13 @@ struct GpuMachine {
     std::string name;                            // "NVIDIA H200"
     std::string driver, runtime, cublas, cudnn;  // versions
     Bytes memory{};                              // that a process sees
-    Bytes reserved{};                            // what the context and the libraries hold when all have been used
+    Bytes reserved{};                            // what the context and the libraries hold when all have been used,
+                                                 // and an engine's workspaces
     int multiprocessors = 0;
     Machine host;
     Bytes l2{};                    // cache of the whole GPU; 0: not known
     BytesPerSecond memory_peak{};  // of the whole GPU, by clock and bus width; 0: not known
+    Bytes reserved_per_token{}, reserved_per_pinned_gib{};  // besides, by runtime/cuda/engine_memory.h
 };
 
 // The three products of a linear layer, which schedules do not tell apart: forward Y = X W^T is the shape; the gradient

@@ -113,6 +113,10 @@ TEST(ReadScenario, EveryClusterKeyArrives) {
     EXPECT_EQ(c.host.memory, Bytes{9'000'000'000});  // replaced: 64 GiB
     EXPECT_EQ(c.gpu.name, "toy GPU 1");
     EXPECT_EQ(c.gpu.reserved, 128_MiB);
+    EXPECT_EQ(c.gpu.reserved_per_token, 24_B);
+    EXPECT_EQ(c.gpu.reserved_per_pinned_gib, 2_MiB);
+    EXPECT_EQ(c.gpu.margin, 16_MiB);
+    EXPECT_EQ(c.gpu.usable(), 2_GiB - 144_MiB);
     EXPECT_EQ(c.gpu.peak, FlopsPerSecond{1e14});
     EXPECT_EQ(c.gpu.memory_bandwidth, BytesPerSecond{1.5e12});
     EXPECT_EQ(c.pcie.d2h, BytesPerSecond{25e9});
@@ -225,6 +229,9 @@ TEST(ReadScenario, DefaultsAreTheDocumentedOnes) {
     EXPECT_EQ(s.model.head_dim, 16);
     EXPECT_EQ(s.cluster.name, "inline");
     EXPECT_EQ(s.cluster.gpu.reserved, 0_B);
+    EXPECT_EQ(s.cluster.gpu.reserved_per_token, 0_B);
+    EXPECT_EQ(s.cluster.gpu.reserved_per_pinned_gib, 0_B);
+    EXPECT_EQ(s.cluster.gpu.margin, 0_B);
     EXPECT_EQ(s.cluster.pcie.duplex, BytesPerSecond{19e9});
     EXPECT_EQ(s.cluster.pcie.gpus_per_switch, 1);
     EXPECT_EQ(s.cluster.pcie.switch_d2h, BytesPerSecond{10e9});

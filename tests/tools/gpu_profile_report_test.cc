@@ -52,6 +52,7 @@ GpuFigures figures() {
                  2_GiB,
                  132,
                  {"a CPU", 16, 125_GiB, "", "GCC 12"}};
+    f.machine.reserved_per_token = 24_B, f.machine.reserved_per_pinned_gib = 2_MiB;
     for (const std::int64_t tokens : {1024, 8192, 32768}) f.products.push_back(product(tokens, 3072, 3072));
     for (const std::int64_t queries : {2048, 8192})
         for (const std::int64_t keys : {2048, 8192, 262144})
@@ -120,6 +121,7 @@ TEST(GpuProfileReport, PartsAreReadBack) {
     EXPECT_EQ(cut.gpus_per_node, 2);
     EXPECT_EQ(cut.gpu.name, "NVIDIA H200 part of 64 SMs");
     EXPECT_EQ(cut.gpu.memory, whole.gpu.memory / 2);
+    EXPECT_EQ(cut.gpu.reserved_per_token, 24_B);  // every rank has the tokens of the whole step
     EXPECT_EQ(cut.pcie.d2h.value, whole.pcie.d2h.value);  // of all parts together
     EXPECT_EQ(cut.nvlink.bandwidth.value, 1.5e12);
     EXPECT_EQ(cut.gpu.memory_bandwidth.value, 1.25 * whole.gpu.memory_bandwidth.value);  // no peak known: one alone
@@ -190,6 +192,8 @@ TEST(GpuProfileReport, TheClusterIsReadBack) {
     EXPECT_EQ(c.name, "h200-here");
     EXPECT_EQ(c.gpu.memory, 139_GiB);
     EXPECT_EQ(c.gpu.reserved, 2_GiB);
+    EXPECT_EQ(c.gpu.reserved_per_token, 24_B);
+    EXPECT_EQ(c.gpu.reserved_per_pinned_gib, 2_MiB);
     EXPECT_NEAR(c.pcie.d2h.value, 55.2e9, 1e6);
     EXPECT_NEAR(c.pcie.duplex.value, 98.3e9, 1e7);
     EXPECT_NEAR(c.host.pin_rate.value, 6.6e9, 1e6);

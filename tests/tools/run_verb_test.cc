@@ -65,8 +65,8 @@ TEST_F(RunVerb, JsonAndLogHaveTheKeysOfTheContract) {
         EXPECT_EQ(keys(step),
                   (std::vector<std::string>{"device_arena_bytes", "device_beyond_arena_bytes", "device_peak_bytes",
                                             "exposed_copy_share", "floor_share", "gradient_norm", "host_arena_bytes",
-                                            "host_peak_bytes", "learning_rate", "loss", "process_bytes", "step",
-                                            "step_seconds", "tokens_per_second", "worst_exposed_copy_share"}));
+                                            "host_peak_bytes", "learning_rate", "loss", "predicted_beyond_arena_bytes",
+                                            "process_bytes", "step", "step_seconds", "tokens_per_second", "worst_exposed_copy_share"}));
         EXPECT_EQ(step["step"], i + 1);
         for (const auto& item : step.items()) EXPECT_TRUE(item.value().is_number()) << item.key();
         EXPECT_GT(step["step_seconds"], 0);

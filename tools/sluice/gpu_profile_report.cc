@@ -119,6 +119,8 @@ Json machine_json(const GpuMachine& m) {
     return {{"gpu", m.name},
             {"gpu_memory_bytes", m.memory.value},
             {"gpu_reserved_bytes", m.reserved.value},
+            {"gpu_reserved_per_token_bytes", m.reserved_per_token.value},
+            {"gpu_reserved_per_pinned_gib_bytes", m.reserved_per_pinned_gib.value},
             {"multiprocessors", m.multiprocessors},
             {"driver", m.driver},
             {"cuda", m.runtime},
@@ -306,13 +308,15 @@ FileOrigin gpu_cluster_origin(const GpuProfileReport& r) {
     origin.blocks["gpu"] = {
         "",
         "memory: what a process sees; reserved: what the context and the libraries held in the "
-        "end, and an engine's scratch; peak: the fastest layer measured, so that MFU is against "
-        "it; memory_bandwidth: the fastest kernel that finds nothing in the L2, at most the memory's peak"};
+        "end, and an engine's workspaces; reserved_per_token: what an engine keeps of a token; "
+        "reserved_per_pinned_gib: 8 bytes for every page of 4 KiB; peak: the fastest layer measured, so that MFU is "
+        "against it; memory_bandwidth: the fastest kernel that finds nothing in the L2, at most the memory's peak"};
     if (parts > 1) {
         origin.blocks["gpu"] = {
             "",
             "memory: a part's share of what a process sees; reserved: its share of what the context "
-            "and the libraries held in the end, and its own engine's workspaces; peak: the fastest "
+            "and the libraries held in the end, and its own engine's workspaces; reserved_per_token: what an engine "
+            "keeps of a token; reserved_per_pinned_gib: 8 bytes for every page of 4 KiB; peak: the fastest "
             "layer measured on a part; memory_bandwidth: the fastest kernel of a part that finds nothing "
             "in the L2, for all parts, at most the memory's peak"};
         origin.blocks["nvlink"] = {"",

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/format_units.h"
+#include "models/device_memory.h"
 #include "models/model_flops.h"
 #include "scenarios/policy_names.h"
 
@@ -82,12 +84,18 @@ constexpr const char* kSummaryKeys[] = {"step_seconds",
                                         "peak_gpu_bytes",
                                         "peak_gpu_rank",
                                         "peak_gpu_kinds",
+                                        "gpu_beyond_arena_bytes",
                                         "peak_host_bytes_per_node",
                                         "peak_host_bytes_per_numa",
                                         "pin_seconds",
                                         "offloaded_bytes",
                                         "ops",
                                         "activities"};
+
+Bytes pinned_by(const PinnedMemory& pinned, std::size_t rank) {
+    const std::vector<Bytes>& by_numa = pinned.by_rank[rank];
+    return std::accumulate(by_numa.begin(), by_numa.end(), Bytes{});
+}
 
 // Of the largest node.
 void add_pinned(Json& json, const Prediction& p) {
@@ -118,6 +126,7 @@ void add_prediction(Json& json, const Prediction& p) {
         json["peak_gpu_bytes"] = pool->arena.value;
         json["peak_gpu_rank"] = pool->owner;
         json["peak_gpu_kinds"] = kinds_object(*pool);
+        json["gpu_beyond_arena_bytes"] = beyond_arena_bytes(p.scenario, pinned_by(p.pinned, pool->owner)).value;
     }
     add_pinned(json, p);
     json["offloaded_bytes"] = summary.offloaded.value;
@@ -184,6 +193,22 @@ std::string memory_text(const StepSummary& summary) {
     return text;
 }
 
+// What lies beside the largest arena.
+std::string beyond_text(const Prediction& p) {
+    const PoolPeak* pool = largest(p.summary.device_peaks);
+    if (pool == nullptr) return "";
+    const Gpu& gpu = p.scenario.cluster.gpu;
+    const Bytes pinned = pinned_by(p.pinned, pool->owner), all = beyond_arena_bytes(p.scenario, pinned);
+    if (all.value == 0) return "";
+    std::string text = fmt::format("  beside the arena {}", format(all));
+    if (all > gpu.reserved) {
+        const Bytes tables = page_table_bytes(gpu, pinned);
+        text += fmt::format(": context, libraries and engine {}, tokens {}, page tables of what is pinned {}",
+                            format(gpu.reserved), format(all - gpu.reserved - tables), format(tables));
+    }
+    return text + "\n";
+}
+
 std::string pinned_text(const PinnedMemory& pinned, const Cluster& cluster) {
     const std::size_t node = pinned.largest_node();
     Bytes all{};
@@ -244,7 +269,7 @@ std::string prediction_text(const Prediction& p) {
     std::string text = heading(p.scenario);
     text += fmt::format("  step             {}: {:.0f} tokens/s, {:.1f} per GPU, MFU {:.1f}%\n", format(p.summary.step),
                         rate.tokens_per_second, rate.tokens_per_gpu_second, 100 * rate.mfu);
-    text += lanes_text(p.summary) + memory_text(p.summary) + pinned_text(p.pinned, p.scenario.cluster) +
+    text += lanes_text(p.summary) + memory_text(p.summary) + beyond_text(p) + pinned_text(p.pinned, p.scenario.cluster) +
             other_job_text(p.scenario.other_job);
     text += fmt::format("  offloaded        {} in all{}\n", format(p.summary.offloaded), alpha_range(p.lowered.plan));
     text += recomputed_text(p.scenario, p.lowered.plan);

@@ -127,6 +127,12 @@ public:
         say(text, Json{{"after_step", record.report.step}, {key, text}}.dump());
     }
 
+    // For people: lines of steps have it, too.
+    void end(const StepRecord& last) {
+        if (const std::string text = beyond_line(last); !text.empty() && leads(request_) && !request_.json)
+            fmt::print("{}\n", text);
+    }
+
 private:
     void say(const std::string& text, const std::string& json) {
         if (!leads(request_)) return;
@@ -144,10 +150,11 @@ std::optional<PlannedRun> train(TrainingRun& run, const RunRequest& request) {
     Story story(request);
     std::optional<Adaptation> adaptation;
     if (request.patience > 0) adaptation.emplace(request.patience, run.planned().scenario);
-    bool replaced = false, stepped = false;
+    bool replaced = false;
+    std::optional<StepRecord> last;
     while (!run.done()) {
-        const StepRecord record = run.step([&](const StepRecord& ended) { story.step(ended); });
-        stepped = true;
+        last = run.step([&](const StepRecord& ended) { story.step(ended); });
+        const StepRecord& record = *last;
         if (!adaptation || run.done()) continue;
         const Adaptation::Decision decision = adaptation->after_step(run, record);
         for (const std::string& advice : decision.advice) story.event(record, "advice", advice);
@@ -155,7 +162,8 @@ std::optional<PlannedRun> train(TrainingRun& run, const RunRequest& request) {
         replaced = true;
         story.event(record, "adapted", decision.reason);
     }
-    if (!request.trace.empty() && stepped && leads(request)) write_trace(request.trace, run.trace());
+    if (last) story.end(*last);
+    if (!request.trace.empty() && last && leads(request)) write_trace(request.trace, run.trace());
     return replaced ? std::optional(run.planned()) : std::nullopt;
 }
 

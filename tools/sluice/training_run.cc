@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/format_units.h"
+#include "models/device_memory.h"
 #include "models/kernel_cost.h"
+#include "models/pinned_memory.h"
 #include "planner/lower.h"
 #include "planner/unfold_step.h"
 #include "runtime/checkpoint/checkpoint.h"
@@ -186,6 +189,15 @@ struct TrainingRun::State {
         times = job()->gather_times(planned.schedule, session->engine().times());
     }
 
+    // Of this process's ranks, as the engine's own account is.
+    Bytes predicted_beyond() const {
+        if (options.device.device != Device::kCuda) return {};
+        const std::vector<Bytes> pinned = pinned_bytes(planned.schedule, HostAllocator::kExact);
+        Bytes sum{};
+        for (const Rank rank : session->local()) sum += beyond_arena_bytes(planned.scenario, pinned[index(rank)]);
+        return sum;
+    }
+
     bool checkpoint_due() const {
         if (options.checkpoints.empty()) return false;
         const std::int64_t step = session->steps();
@@ -243,6 +255,7 @@ StepRecord TrainingRun::step(const std::function<void(const StepRecord&)>& tell)
             std::max(record.worst_exposed_copies, (lane.exposed_d2h + lane.exposed_h2d) / record.report.time);
     record.of_floor = s.planned.floor / record.report.time;
     record.memory = s.session->engine().memory();
+    record.predicted_beyond = s.predicted_beyond();
     if (const PoolPeak* peak = summary.fullest_device()) record.device_peak = peak->live;
     for (const PoolPeak& peak : summary.host_peaks) record.host_peak += peak.live;
     if (tell) tell(record);
@@ -311,8 +324,17 @@ std::string step_json(const StepRecord& r) {
                 {"device_arena_bytes", r.memory.device.value},
                 {"host_arena_bytes", r.memory.host.value},
                 {"process_bytes", r.memory.process.value},
-                {"device_beyond_arena_bytes", r.memory.device_beyond.value}}
+                {"device_beyond_arena_bytes", r.memory.device_beyond.value},
+                {"predicted_beyond_arena_bytes", r.predicted_beyond.value}}
         .dump();
+}
+
+std::string beyond_line(const StepRecord& r) {
+    const Bytes measured = r.memory.device_beyond, off = r.predicted_beyond - measured;
+    if (measured.value == 0) return "";
+    return fmt::format("GPU memory beside the arenas: {} predicted, {} measured ({}{:.1f} MiB)",
+                       format(r.predicted_beyond), format(measured), off.value < 0 ? "-" : "+",
+                       std::abs(static_cast<double>(off.value)) / static_cast<double>((1_MiB).value));
 }
 
 }  // namespace sluice

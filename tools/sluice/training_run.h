@@ -44,6 +44,7 @@ struct StepRecord {
     double of_floor = 0;              // what the compute of the busiest rank takes by the calibration / the step
     MemoryUse memory;
     Bytes device_peak{}, host_peak{};  // live bytes, of the fullest rank and of all pinned memory
+    Bytes predicted_beyond{};          // of memory.device_beyond, by the cluster's numbers; 0 on the CPU
 };
 
 // What a scenario runs as: every choice made, layer by layer, with its prediction.
@@ -99,5 +100,8 @@ private:
 // One line for a person, one for a machine (docs/command.md has the keys).
 std::string step_line(const StepRecord& record, std::int64_t steps);
 std::string step_json(const StepRecord& record);
+
+// Of the last step: GPU memory beside the arenas, predicted and measured. Empty on the CPU.
+std::string beyond_line(const StepRecord& record);
 
 }  // namespace sluice
