@@ -6,7 +6,15 @@
 namespace sluice {
 namespace {
 
-LaneRole role(LaneKind kind) {
+auto order(const TraceLane& lane) { return std::tuple(lane.rank, lane.role, lane.peer); }
+
+bool before(const TraceLane& a, const TraceLane& b) { return order(a) < order(b); }
+
+TraceLane lane_of(const Op& op) { return {op.rank, lane_role(op.lane.kind), op.lane.peer}; }
+
+}  // namespace
+
+LaneRole lane_role(LaneKind kind) {
     switch (kind) {
         case LaneKind::kCompute:
             return LaneRole::kCompute;
@@ -23,14 +31,6 @@ LaneRole role(LaneKind kind) {
     }
     return LaneRole::kCompute;
 }
-
-auto order(const TraceLane& lane) { return std::tuple(lane.rank, lane.role, lane.peer); }
-
-bool before(const TraceLane& a, const TraceLane& b) { return order(a) < order(b); }
-
-TraceLane lane_of(const Op& op) { return {op.rank, role(op.lane.kind), op.lane.peer}; }
-
-}  // namespace
 
 LaneTable lane_table(const Schedule& schedule) {
     // A rank has a handful of lanes, so each rank's are found by a linear search.

@@ -14,6 +14,8 @@ struct LaneTable {
     std::vector<std::uint32_t> of_op;  // index into lanes
 };
 
+LaneRole lane_role(LaneKind);
+
 LaneTable lane_table(const Schedule& schedule);
 
 }  // namespace sluice

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "traces/event_name.h"
 #include "traces/lane_name.h"
 
 namespace sluice {
@@ -168,34 +169,6 @@ private:
 
     // ---- Ops and their kernels
 
-    std::string event_name(const TraceEvent& e) const {
-        std::string name;
-        switch (trace_.lanes[e.lane].role) {
-            case LaneRole::kCompute:
-                name = labels_[e.label];
-                break;
-            case LaneRole::kCopyOut:
-                name = "offload";
-                break;
-            case LaneRole::kCopyIn:
-                name = "reload";
-                break;
-            case LaneRole::kCollective:
-                name = labels_[e.label] + " collective";
-                break;
-            case LaneRole::kSend:
-                name = "send";
-                break;
-            case LaneRole::kReceive:
-                name = "receive";
-                break;
-        }
-        if (e.subsequence >= 0) name += fmt::format(" {}", e.subsequence);
-        if (e.layer >= 0) name += fmt::format(" layer {}", e.layer);
-        if (e.part >= 0) name += fmt::format(" part {}", e.part);
-        return name;
-    }
-
     void write_event_args(const TraceEvent& e) {
         append(",\"args\":{{\"op\":{},\"phase\":\"{}\"", index(e.op), labels_[e.label]);
         const std::pair<std::string_view, std::int32_t> tags[] = {
@@ -227,7 +200,7 @@ private:
             const Nanoseconds begin = std::max(nanoseconds(e.begin), lane_free_[e.lane]);
             const Nanoseconds end = std::max(begin, nanoseconds(e.end));
             lane_free_[e.lane] = end;
-            open_slice(e, category_of(lane.role), event_name(e), begin, end);
+            open_slice(e, category_of(lane.role), event_name(e, lane.role, labels_[e.label]), begin, end);
             write_event_args(e);
             if (options_.kernels) write_kernels(e, first, kernel, begin, end);
         }

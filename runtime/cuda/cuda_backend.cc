@@ -13,6 +13,7 @@
 #include "runtime/cuda/pinned_memory.h"
 #include "runtime/kernel_clock.h"
 #include "schedule/describe.h"
+#include "traces/event_name.h"
 
 namespace sluice::cuda {
 
@@ -28,6 +29,7 @@ CudaBackend::CudaBackend(const Schedule& schedule, const RankProgram& program, c
       disturbances_(disturbances),
       begin_step_(std::move(begin_step)),
       events_of_(schedule.ops.size()),
+      ranges_(program.ops.size(), [&](std::size_t i) { return event_name(schedule.ops[index(program.ops[i].op)]); }),
       marks_(Bytes{static_cast<std::int64_t>(program.lanes.size() * sizeof(std::uint64_t))}, "marks of lanes"),
       random_(static_cast<std::minstd_rand::result_type>(disturbances.delay_copies ? disturbances.delay_copies->seed + 1
                                                                                    : 1)) {
@@ -45,12 +47,12 @@ void CudaBackend::prepare() {
         lane.stream = std::make_unique<OwnedStream>(device_.new_stream());
         lane.mark = marks_.as<std::uint64_t>() + i;
     }
-    std::size_t count = 0;
+    std::size_t count = 0, range = 0;
     for (const IssuedOp& op : program_.ops) {
         const Op& described = schedule_.ops[index(op.op)];
         const auto* compute = std::get_if<Compute>(&described.work);
         const std::size_t laps = compute == nullptr ? 1 : std::max<std::size_t>(1, compute->kernels.size());
-        events_of_[index(op.op)] = {count, laps};
+        events_of_[index(op.op)] = {count, laps, range++};
         count += laps + 1;
         LaneState& lane = lanes_[op.at.lane];
         lane.ops.push_back(op.op);
@@ -96,6 +98,7 @@ void CudaBackend::issue(const IssuedOp& op) {
     issuing_ = op.op;
     const Stream stream = lane.stream->get();
     const OpEvents& at = events_of_[index(op.op)];
+    const NvtxRanges::Range range = ranges_.begin(at.range, index(op.op));
     for (const LaneEvent& wait : op.waits)
         wait_for(stream, (*events_)[events_of_[index(lanes_[wait.lane].ops[wait.place - 1])].end()]);
     record((*events_)[at.first], stream);

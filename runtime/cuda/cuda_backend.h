@@ -18,6 +18,7 @@
 #include "runtime/copy_pieces.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/device_part.h"
+#include "runtime/cuda/nvtx_ranges.h"
 #include "runtime/cuda/stream_clock.h"
 #include "runtime/cuda/stream_events.h"
 #include "runtime/rank_arenas.h"
@@ -65,6 +66,7 @@ private:
     // Events of an op: `first` when it begins, then the ends of its kernels, the last of them its own end.
     struct OpEvents {
         std::size_t first = 0, laps = 0;
+        std::size_t range = 0;  // of ranges_
         std::size_t end() const { return first + laps; }
     };
     struct LaneState {
@@ -95,6 +97,7 @@ private:
     const Disturbances disturbances_;
     const std::function<void()> begin_step_;
     std::vector<OpEvents> events_of_;  // by op
+    const NvtxRanges ranges_;          // by place in issue order: named as traces name ops, around the issue of each
     std::unique_ptr<Events> events_;
     std::unique_ptr<Events> step_begin_;         // one
     std::int64_t host_begin_ = 0;                // steady_now() when that was recorded
