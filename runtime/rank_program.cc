@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <variant>
 
 #include "base/error.h"
 #include "schedule/happens_before.h"
@@ -78,6 +79,32 @@ void set_spans(RankProgram& program, const std::vector<std::size_t>& counts) {
     }
 }
 
+bool is_message(const Op& op) {
+    return std::holds_alternative<Send>(op.work) || std::holds_alternative<Receive>(op.work) ||
+           std::holds_alternative<Collective>(op.work);
+}
+
+// Requires: `receive` comes earlier in the program.
+bool may_pass(const Schedule& schedule, const IssuedOp& receive, const IssuedOp& op) {
+    if (is_message(schedule.ops[index(op.op)]) || op.at.lane == receive.at.lane) return false;
+    return std::none_of(op.waits.begin(), op.waits.end(), [&](const LaneEvent& wait) {
+        return wait.lane == receive.at.lane && wait.place >= receive.at.place;
+    });
+}
+
+// A thread that comes to a message may have to wait until its partner's thread has come to it (threads that meet while
+// they issue), which is as far ahead of its device as a stream's queue is long. What needs no such wait goes first. The
+// order of a rank's messages stays, and with it whether programs fit together (issue_order.h).
+void put_receives_off(const Schedule& schedule, std::vector<IssuedOp>& ops) {
+    for (std::size_t i = ops.size(); i-- > 0;) {
+        if (!std::holds_alternative<Receive>(schedule.ops[index(ops[i].op)].work)) continue;
+        std::size_t to = i;
+        while (to + 1 < ops.size() && may_pass(schedule, ops[i], ops[to + 1])) ++to;
+        std::rotate(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    ops.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+    }
+}
+
 }  // namespace
 
 std::vector<RankProgram> rank_programs(const Schedule& schedule, std::span<const Rank> ranks) {
@@ -105,7 +132,10 @@ std::vector<RankProgram> rank_programs(const Schedule& schedule, std::span<const
         programs[rank].waits.insert(programs[rank].waits.end(), waits.begin(), waits.end());
         counts[rank].push_back(waits.size());
     }
-    for (std::size_t r = 0; r < programs.size(); ++r) set_spans(programs[r], counts[r]);
+    for (std::size_t r = 0; r < programs.size(); ++r) {
+        set_spans(programs[r], counts[r]);
+        put_receives_off(schedule, programs[r].ops);
+    }
     return programs;
 }
 

@@ -28,7 +28,8 @@ struct RankProgram {
     Rank rank{};
     std::vector<Lane> lanes;              // sorted
     std::vector<std::uint32_t> lane_ops;  // by lane: how many ops
-    std::vector<IssuedOp> ops;            // in issue order: as listed where that respects lanes and `after`
+    std::vector<IssuedOp> ops;  // in issue order: as listed where that respects lanes and `after`, but a receive as
+                                // late as its rank's other messages and what waits for it allow
     std::vector<LaneEvent> waits;         // what the spans of `ops` refer to
 
     RankProgram() = default;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "runtime/executor.h"
+#include "runtime/issue_order.h"
 #include "runtime/local_ranks.h"
 #include "runtime/recording_backend.h"
 #include "schedule/happens_before.h"
@@ -64,6 +65,38 @@ TEST(RankProgram, OpsAreIssuedAfterWhatTheyWaitForHoweverListed) {
 
     b.schedule.ops[2].after = {OpId{1}};
     EXPECT_THROW(rank_programs(b.schedule, all_ranks(b.schedule)), InputError);
+}
+
+// A stage that has posted two receives does not wait for the second before it works on what the first brings.
+TEST(RankProgram, ReceivesAreIssuedWhenTheyAreNeededInTheirOrder) {
+    ScheduleBuilder b(2);
+    const BufferId x = b.device(0, 64_B), y = b.device(0, 64_B), z = b.device(1, 64_B);
+    const OpId first = b.receive(0, 1, 64_B, {write(x)}), second = b.receive(0, 1, 64_B, {write(y)});
+    const OpId other = b.compute(0), uses_first = b.compute(0, {read(x)}, {first});
+    const OpId more = b.compute(0), uses_second = b.compute(0, {read(y)}, {second});
+    b.send(1, 0, 64_B, {read(z)}), b.send(1, 0, 64_B, {read(z)});
+    const std::vector<RankProgram> programs = rank_programs(b.schedule, all_ranks(b.schedule));
+    std::vector<OpId> issued;
+    for (const IssuedOp& op : programs[0].ops) issued.push_back(op.op);
+    EXPECT_EQ(issued, (std::vector{other, first, uses_first, more, second, uses_second}));
+    expect_issuable(b.schedule, programs);
+}
+
+// Two ranks that each send before they use what the other sends: were a receive to pass a send, both would wait.
+TEST(RankProgram, NoReceivePassesAnotherMessage) {
+    ScheduleBuilder b(2);
+    for (const std::uint32_t r : {0U, 1U}) {
+        const BufferId in = b.device(r, 64_B), out = b.device(r, 64_B);
+        const std::uint32_t other = 1 - r;
+        const auto send = [&] { return b.send(r, other, 64_B, {read(out)}); };
+        if (r == 1) send();
+        const OpId received = b.receive(r, other, 64_B, {write(in)});
+        if (r == 0) send();
+        b.compute(r, {read(in)}, {received});
+    }
+    const std::vector<RankProgram> programs = rank_programs(b.schedule, all_ranks(b.schedule));
+    EXPECT_NO_THROW(expect_issuable(b.schedule, programs));
+    EXPECT_EQ(programs[0].ops.front().op, OpId{0});  // the receive
 }
 
 struct Recorded {
