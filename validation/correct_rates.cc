@@ -12,6 +12,22 @@ constexpr int kMostRounds = 2000;
 // a small part of their samples would be moved far for it.
 constexpr double kGain = 1e-6;
 
+// What points may be moved by, in the logarithm: what samples are off by, and twice as much again as these differ. Two
+// samples that contradict each other would else drag a point beyond them without end.
+struct Reach {
+    double least = 0, most = 0;
+};
+
+Reach reach_of(const std::vector<double>& rates, std::span<const RateSample> samples) {
+    Reach off{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+    for (const RateSample& sample : samples) {
+        const double by = std::log(sample.rate / rate_at(rates, sample.at));
+        off.least = std::min(off.least, by), off.most = std::max(off.most, by);
+    }
+    const double differ = off.most - off.least;
+    return {off.least - 2 * differ, off.most + 2 * differ};
+}
+
 }  // namespace
 
 double rate_at(const std::vector<double>& rates, const RateWeights& at) {
@@ -30,6 +46,8 @@ std::vector<bool> touched_points(std::size_t points, std::span<const RateSample>
 void correct_rates(std::vector<double>& rates, std::span<const RateSample> samples) {
     std::vector<double> correction(rates.size()), weight(rates.size());
     double all = 0, error_before = std::numeric_limits<double>::infinity();
+    const std::vector<double> first = rates;
+    const Reach reach = reach_of(rates, samples);
     for (const RateSample& sample : samples) all += sample.weight;
     for (int round = 0; round < kMostRounds; ++round) {
         std::fill(correction.begin(), correction.end(), 0);
@@ -47,7 +65,10 @@ void correct_rates(std::vector<double>& rates, std::span<const RateSample> sampl
         if (error_before - error < kGain) return;
         error_before = error;
         for (std::size_t i = 0; i < rates.size(); ++i)
-            if (weight[i] > 0) rates[i] *= std::exp(correction[i] / weight[i]);
+            if (weight[i] > 0) {
+                const double moved = std::log(rates[i] / first[i]) + correction[i] / weight[i];
+                rates[i] = first[i] * std::exp(std::clamp(moved, reach.least, reach.most));
+            }
     }
 }
 

@@ -24,10 +24,12 @@ Seconds exposed_copy(const LaneTime& mean) { return mean.exposed_d2h + mean.expo
 
 double share(Seconds part, Seconds whole) { return whole.value > 0 ? part / whole : 0; }
 
-Verdict judge_exposed(const Comparison& c, double tolerance) {
-    const double predicted = share(exposed_copy(c.predicted_mean), c.step.predicted);
-    const double measured = share(exposed_copy(c.measured_mean), c.step.measured);
-    return {"exposed_copy", std::abs(predicted - measured) <= tolerance,
+Seconds bubble(const LaneTime& mean) { return mean.warm_up + mean.bubble + mean.drain; }
+
+Verdict judge_share(std::string what, Seconds (*part)(const LaneTime&), const Comparison& c, double tolerance) {
+    const double predicted = share(part(c.predicted_mean), c.step.predicted);
+    const double measured = share(part(c.measured_mean), c.step.measured);
+    return {std::move(what), std::abs(predicted - measured) <= tolerance,
             fmt::format("{}, predicted {:.2f}%, measured {:.2f}% of the step", percent(predicted - measured),
                         100 * predicted, 100 * measured),
             tolerance_text(tolerance)};
@@ -73,7 +75,8 @@ std::vector<Verdict> judge(const Comparison& c, const Tolerances& t) {
                                     c.only_measured.size()),
                         "none"});
     if (t.step) verdicts.push_back(judge_time("step", c.step, *t.step));
-    if (t.exposed_copy) verdicts.push_back(judge_exposed(c, *t.exposed_copy));
+    if (t.exposed_copy) verdicts.push_back(judge_share("exposed_copy", exposed_copy, c, *t.exposed_copy));
+    if (t.bubble) verdicts.push_back(judge_share("bubble", bubble, c, *t.bubble));
     if (t.peak)
         for (const PoolPair& pool : c.pools) verdicts.push_back(judge_pool(pool, *t.peak));
     judge_classes(c, t, verdicts);

@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-constexpr std::array<std::string_view, 5> kKeys{"step", "exposed_copy", "peak", "classes", "class"};
+constexpr std::array<std::string_view, 6> kKeys{"step", "exposed_copy", "bubble", "peak", "classes", "class"};
 
 std::vector<std::string_view> words_of(std::string_view line) {
     line = line.substr(0, line.find('#'));
@@ -26,14 +26,18 @@ std::vector<std::string_view> words_of(std::string_view line) {
 }
 
 std::optional<double>& field_of(Tolerances& t, std::string_view key) {
-    return key == "step" ? t.step : key == "exposed_copy" ? t.exposed_copy : key == "peak" ? t.peak : t.every_class;
+    return key == "step"           ? t.step
+           : key == "exposed_copy" ? t.exposed_copy
+           : key == "bubble"       ? t.bubble
+           : key == "peak"         ? t.peak
+                                   : t.every_class;
 }
 
 void read_line(const std::vector<std::string_view>& words, std::string_view place, Tolerances& t) {
     const std::string_view key = words.front();
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
         const std::string nearest = nearest_name(key, kKeys);
-        throw InputError(fmt::format("{}: got {}, expected step, exposed_copy, peak, classes or class{}", place,
+        throw InputError(fmt::format("{}: got {}, expected step, exposed_copy, bubble, peak, classes or class{}", place,
                                      quote(key),
                                      nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
     }

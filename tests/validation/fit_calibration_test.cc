@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "models/kernel_cost.h"
@@ -264,6 +265,20 @@ TEST(FitCalibration, DoesNotUseOpsWhoseKernelsAreOthers) {
     EXPECT_EQ(part_of(fit, "gemm").samples, 3U);
     ASSERT_EQ(fit.notes.size(), 1U);
     EXPECT_TRUE(fit.notes[0].starts_with("1 ops not used: op 1 of hand.trace")) << fit.notes[0];
+}
+
+// Two shapes at the lower end of a table that contradict each other, one of them with a small part of the upper end: it
+// was dragged to a ten-thousandth of its rate (measured embeddings, H200 in two parts).
+TEST(CorrectRates, ContradictionsDoNotDragAPointAway) {
+    const std::vector<double> before = {1000, 1700};
+    std::vector<double> rates = before;
+    const std::vector<RateSample> samples = {{{{0, 1}}, 2000, 1}, {{{0, 0.98}, {1, 0.02}}, 600, 2}};
+    correct_rates(rates, samples);
+    const double least = std::log(600 / (0.98 * 1000 + 0.02 * 1700)), most = std::log(2.0);
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+        EXPECT_GE(rates[i], before[i] * std::exp(3 * least - 2 * most) * (1 - 1e-9));
+        EXPECT_LE(rates[i], before[i] * std::exp(3 * most - 2 * least) * (1 + 1e-9));
+    }
 }
 
 }  // namespace

@@ -41,6 +41,17 @@ TEST(Judge, HoldsEachPartAgainstItsTolerance) {
     EXPECT_NE(verdicts(t).find("pass class gemm"), std::string::npos) << "its own tolerance goes before that of all";
 }
 
+TEST(Judge, BubblesAreComparedAsSharesOfTheirSteps) {
+    Comparison c = comparison();
+    Tolerances t;
+    t.bubble = 0.03;
+    EXPECT_EQ(verdicts(t, c), "pass ops\npass bubble\n");
+    c.measured_mean.warm_up = c.step.measured * 0.01, c.measured_mean.bubble = c.step.measured * 0.015;
+    EXPECT_EQ(verdicts(t, c), "pass ops\npass bubble\n");
+    c.measured_mean.drain = c.step.measured * 0.01;
+    EXPECT_EQ(verdicts(t, c), "pass ops\nfail bubble\n");
+}
+
 TEST(Judge, FailsOpsThatATraceLacks) {
     Comparison c = comparison();
     c.only_predicted.push_back(OpId{4});
@@ -60,7 +71,8 @@ TEST(ReadTolerances, OfAFile) {
 
 TEST(ReadTolerances, RefusesEverythingElse) {
     const std::pair<const char*, const char*> cases[] = {
-        {"steps 5%", "t:1: got \"steps\", expected step, exposed_copy, peak, classes or class; did you mean \"step\"?"},
+        {"steps 5%",
+         "t:1: got \"steps\", expected step, exposed_copy, bubble, peak, classes or class; did you mean \"step\"?"},
         {"step 5% 6%", "t:1: got 3 words, expected \"step PERCENT%\""},
         {"\nclass gemm", "t:2: got 2 words, expected \"class NAME PERCENT%\""},
         {"step 5", "t:1: got \"5\", expected a percentage from 0% to 1000%, as in 10%"},

@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 
 struct ToleranceFlags {
-    std::string file, step, exposed_copy, peak, classes, some_classes;
+    std::string file, step, exposed_copy, bubble, peak, classes, some_classes;
 };
 
 // "gemm=10%,copy_out=20%".
@@ -40,6 +40,7 @@ void apply(const ToleranceFlags& flags, Tolerances& t) {
     if (!flags.step.empty()) t.step = parse_percentage(flags.step, "sluice judge: --step");
     if (!flags.exposed_copy.empty())
         t.exposed_copy = parse_percentage(flags.exposed_copy, "sluice judge: --exposed-copy");
+    if (!flags.bubble.empty()) t.bubble = parse_percentage(flags.bubble, "sluice judge: --bubble");
     if (!flags.peak.empty()) t.peak = parse_percentage(flags.peak, "sluice judge: --peak");
     if (!flags.classes.empty()) t.every_class = parse_percentage(flags.classes, "sluice judge: --classes");
     if (!flags.some_classes.empty()) read_classes(flags.some_classes, t);
@@ -126,6 +127,7 @@ int judge_verb(const Arguments& arguments) {
         {{"--step", "PERCENT", "how far the step may be off (10%)", &flags.step},
          {"--exposed-copy", "PERCENT", "the same of the exposed copies' share of the step, a difference (2%)",
           &flags.exposed_copy},
+         {"--bubble", "PERCENT", "the same of the bubble's share of the step (not judged)", &flags.bubble},
          {"--peak", "PERCENT", "the same of the peak of every memory pool (0%: to the byte)", &flags.peak},
          {"--classes", "PERCENT", "the same of every op class with 1% of the busy time or more (not judged)",
           &flags.classes},
