@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "models/attention_fill.h"
 #include "models/log_interpolation.h"
 
 namespace sluice {
@@ -117,7 +118,9 @@ struct CallTime {
     const Calibration& calibration;
 
     Seconds operator()(const Gemm& g) const { return time_of(flops(g), gemm_rate(g, calibration.gemm)); }
-    Seconds operator()(const Attention& a) const { return time_of(flops(a), attention_rate(a, calibration.attention)); }
+    Seconds operator()(const Attention& a) const {
+        return time_of(flops(a), attention_rate(a, calibration.attention)) * fill_factor(a, calibration);
+    }
     Seconds operator()(const Pointwise& p) const {
         const BytesPerSecond rate = pointwise_rate(p, calibration);
         SLUICE_CHECK(rate.value > 0, "the calibration has no rate of memory-bound kernels");
@@ -136,6 +139,30 @@ Seconds kernel_time(const Kernel& kernel, const Calibration& calibration) {
 Seconds compute_time(const Compute& compute, const Calibration& calibration) {
     Seconds sum{0};
     for (const Kernel& kernel : compute.kernels) sum += kernel_time(kernel, calibration);
+    return sum;
+}
+
+namespace {
+
+struct FullClockGain {
+    const Calibration& calibration;
+
+    double operator()(const Gemm&) const { return calibration.power_limit.gemm; }
+    double operator()(const Attention& a) const {
+        const PowerLimit& limit = calibration.power_limit;
+        if (a.pass == Pass::kBackward) return limit.attention_backward;
+        return limit.attention_forward * fill_factor(a, calibration) /
+               fill_factor_at_full_clock(a, calibration.attention_tiles);
+    }
+    double operator()(const Pointwise&) const { return 1; }
+};
+
+}  // namespace
+
+Seconds full_clock_time(const Compute& compute, const Calibration& calibration) {
+    Seconds sum{0};
+    for (const Kernel& kernel : compute.kernels)
+        sum += kernel_time(kernel, calibration) / std::visit(FullClockGain{calibration}, kernel.shape);
     return sum;
 }
 

@@ -17,5 +17,7 @@ Seconds kernel_time(const Kernel&, const Calibration&);
 Seconds compute_time(const Compute&, const Calibration&);
 // Of that, the kernels that memory bounds.
 Seconds memory_bound_time(const Compute&, const Calibration&);
+// The same work on a GPU at its full clock (Calibration::power_limit).
+Seconds full_clock_time(const Compute&, const Calibration&);
 
 }  // namespace sluice

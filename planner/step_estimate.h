@@ -2,7 +2,7 @@
 // as long as it would take with all its peers busy. No simulator, milliseconds per candidate: what a search can afford.
 //
 // Left out, and therefore what a replay adds: links shared unequally, transfers that meet copies on a GPU's PCIe link,
-// compute slowed by collectives that run beside it.
+// compute slowed by collectives beside it. And what it takes off: the gains of GPUs that wait (power_limit).
 #pragma once
 
 #include <vector>

@@ -59,6 +59,25 @@ struct Interference {  // factors on a compute op's rate while other engines of 
     friend bool operator==(const Interference&, const Interference&) = default;
 };
 
+// Forward attention works in tiles of `rows` queries of a head, as many at a time as there are multiprocessors, in
+// calls of at most `stretch` queries. The rates of the table are those of `heads` heads; of a shard with few, the last
+// round of tiles leaves more multiprocessors idle (models/attention_fill.h). All 0: not known, and not in any time.
+struct AttentionTiles {
+    std::int64_t rows = 0, stretch = 0;  // tokens
+    std::int64_t multiprocessors = 0, heads = 0;
+    friend bool operator==(const AttentionTiles&, const AttentionTiles&) = default;
+};
+
+// The tables are the rates of a GPU that computes without pause, whose clock the limit of its power holds back. One
+// that has paused runs faster: these factors, 1 or more, hold at its full clock (models/power_limit.h).
+struct PowerLimit {
+    double gemm = 1, attention_forward = 1, attention_backward = 1;
+    double busy =
+        1;  // share of the time that a GPU may compute and keep its full clock; below 1 where a factor is above
+    Seconds window{};  // time constant of the average that the limit holds for; 0: no limit shows, no factor is above 1
+    friend bool operator==(const PowerLimit&, const PowerLimit&) = default;
+};
+
 struct Calibration {
     std::string name;
     std::vector<GemmPoint> gemm;            // ascending size, or by m, then n, then k
@@ -79,7 +98,9 @@ struct Calibration {
     // And per (head, key) of a backward call whose heads share keys and values: cuDNN makes dK and dV of every head in
     // fp32 first.
     double grouped_backward_workspace = 0;
+    AttentionTiles attention_tiles;
     Interference interference;
+    PowerLimit power_limit;
     friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 

@@ -13,6 +13,8 @@ namespace sluice {
 namespace {
 
 constexpr std::int64_t kLargestMessage = std::int64_t{1} << 50;
+constexpr std::int64_t kMostParallel = 1 << 20;
+constexpr Limits<Tokens> kTileLimits{Tokens{1}, Tokens{std::int64_t{1} << 30}, "1 token ... 1 Gi tokens"};
 constexpr Limits<double> kGainLimits{1, 10, "1 ... 10"};
 constexpr Limits<double> kPerQueryLimits{0, 1048576, "0 B ... 1 MiB"};
 
@@ -29,13 +31,17 @@ constexpr std::string_view kKeys[] = {"name",
                                       "collective_step",
                                       "gemm_workspace",
                                       "attention_workspace",
+                                      "attention_tiles",
                                       "interference",
+                                      "power_limit",
                                       "note"};
 constexpr std::string_view kRateKeys[] = {"rate"};
 constexpr std::string_view kTimeKeys[] = {"time"};
 constexpr std::string_view kBytesKeys[] = {"bytes"};
 constexpr std::string_view kAttentionWorkspaceKeys[] = {"forward", "backward", "grouped_backward"};
 constexpr std::string_view kInterferenceKeys[] = {"copy_out", "copy_in", "collective", "memory_alone"};
+constexpr std::string_view kAttentionTilesKeys[] = {"rows", "stretch", "multiprocessors", "heads"};
+constexpr std::string_view kPowerLimitKeys[] = {"gemm", "attention_forward", "attention_backward", "busy", "window"};
 
 constexpr TableColumn kBandwidthColumns[] = {{"size", true, Dimension::kBytes},
                                              {"bus_bandwidth", true, Dimension::kBytesPerSecond}};
@@ -71,6 +77,22 @@ Interference read_interference(const SourcedBlock& block) {
             read_gain(block, "memory_alone")};
 }
 
+AttentionTiles read_attention_tiles(const SourcedBlock& block) {
+    const auto tokens = [&](std::string_view key) { return read_tokens(get_number(block, key), kTileLimits).value; };
+    const auto count = [&](std::string_view key) { return read_count(get_number(block, key), kMostParallel); };
+    return {tokens("rows"), tokens("stretch"), count("multiprocessors"), count("heads")};
+}
+
+PowerLimit read_power_limit(const SourcedBlock& block) {
+    PowerLimit p{read_gain(block, "gemm"), read_gain(block, "attention_forward"),
+                 read_gain(block, "attention_backward"), 0, read_seconds(get_number(block, "window"))};
+    const YamlField busy = get_number(block, "busy");
+    p.busy = read_ratio(busy);
+    if (p.busy >= 1) fail(busy, fmt::format("got {}, expected at least 0 and below 1", quote(read_text(busy))));
+    if (p.window.value <= 0) fail(get_number(block, "window"), "got no time, expected a time above 0");
+    return p;
+}
+
 }  // namespace
 
 Calibration read_calibration(const YamlField& root, std::string_view name) {
@@ -99,7 +121,10 @@ Calibration read_calibration(const YamlField& root, std::string_view name) {
     c.attention_backward_workspace = read_fractional_bytes(get_number(workspace, "backward"), kPerQueryLimits);
     if (const auto grouped = find_number(workspace, "grouped_backward"))
         c.grouped_backward_workspace = read_fractional_bytes(*grouped, kPerQueryLimits);
+    if (find(root, "attention_tiles"))
+        c.attention_tiles = read_attention_tiles(block("attention_tiles", kAttentionTilesKeys));
     if (find(root, "interference")) c.interference = read_interference(block("interference", kInterferenceKeys));
+    if (find(root, "power_limit")) c.power_limit = read_power_limit(block("power_limit", kPowerLimitKeys));
     expect_all_used(sources);
     return c;
 }

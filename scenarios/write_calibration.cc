@@ -80,10 +80,20 @@ struct Writer {
         flow("attention_workspace",
              fmt::format("forward: {} B, backward: {} B{}", decimal(c.attention_forward_workspace),
                          decimal(c.attention_backward_workspace), grouped));
+        const AttentionTiles& t = c.attention_tiles;
+        if (t.multiprocessors > 0)
+            flow("attention_tiles", fmt::format("rows: {} tokens, stretch: {} tokens, multiprocessors: {}, heads: {}",
+                                                t.rows, t.stretch, t.multiprocessors, t.heads));
         const Interference& f = c.interference;
         const std::string gain = f.memory_alone == 1 ? "" : fmt::format(", memory_alone: {}", decimal(f.memory_alone));
         flow("interference", fmt::format("copy_out: {}, copy_in: {}, collective: {}{}", decimal(f.copy_out),
                                          decimal(f.copy_in), decimal(f.collective), gain));
+        const PowerLimit& p = c.power_limit;
+        if (p.window.value > 0)
+            flow("power_limit",
+                 fmt::format("gemm: {}, attention_forward: {}, attention_backward: {}, busy: {}, window: {}",
+                             decimal(p.gemm), decimal(p.attention_forward), decimal(p.attention_backward),
+                             decimal(p.busy), yaml_quantity(p.window)));
     }
 };
 

@@ -10,6 +10,7 @@
 #include "models/collective_cost.h"
 #include "models/kernel_cost.h"
 #include "models/rails.h"
+#include "sim/busy_share.h"
 #include "sim/collectives.h"
 #include "sim/compute_speeds.h"
 #include "sim/copy_parts.h"
@@ -51,6 +52,7 @@ private:
     void ready(OpId id);
     void begin(OpId id);
     void price(const Compute& work);
+    Seconds price_now(Rank rank) const;
     void start_compute(const Op& op);
     void start_copy(const Op& op);
     void start_match(std::uint32_t match);
@@ -85,6 +87,7 @@ private:
     std::vector<std::vector<CopyPart>> copy_parts_;  // by rank
     ComputeSpeeds speeds_;
     const std::size_t parts_;   // of a device
+    std::vector<BusyShare> busy_;  // by device; none where no limit of power shows
     std::vector<Rails> rails_;  // by group
     Platform platform_;
 
@@ -98,6 +101,7 @@ private:
     const Compute* priced_ = nullptr;  // the work that was priced last
     Seconds price_{};
     double memory_bound_ = 0;  // share of price_
+    Seconds full_clock_price_{};
     std::uint64_t ops_ended_ = 0;
 };
 
@@ -105,6 +109,11 @@ std::vector<Rails> rails_of_groups(const Schedule& schedule, const Cluster& clus
     std::vector<Rails> result;
     for (const Group& group : schedule.groups) result.push_back(rails_of(group.members, cluster));
     return result;
+}
+
+std::vector<BusyShare> busy_shares(const PowerLimit& limit, std::size_t ranks, std::size_t parts) {
+    if (limit.window.value <= 0) return {};
+    return std::vector<BusyShare>((ranks + parts - 1) / parts, BusyShare(limit, parts));
 }
 
 Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& matches, const Cluster& cluster,
@@ -120,6 +129,7 @@ Replay::Replay(const Schedule& schedule, const OpGraph& graph, const OpMatches& 
       copy_parts_(copy_parts(pinned, topology_)),
       speeds_(calibration.interference, cluster.gpu.parts),
       parts_(static_cast<std::size_t>(cluster.gpu.parts)),
+      busy_(busy_shares(calibration.power_limit, schedule.ranks.size(), parts_)),
       rails_(rails_of_groups(schedule, cluster)),
       platform_(topology_, routes(), speeds_.all(), [this](std::uint32_t token) { work_ended(token); }),
       waiting_for_(graph.predecessor_counts()),
@@ -196,6 +206,8 @@ void Replay::ready(OpId id) {
 
 void Replay::begin(OpId id) {
     runs_[index(id)].begin = platform_.now().value;
+    if (!busy_.empty() && op(id).lane.kind == LaneKind::kCompute)
+        busy_[index(op(id).rank) / parts_].begin(platform_.now());
     if (speeds_.vary()) engine_runs(op(id), true);
 }
 
@@ -203,14 +215,21 @@ void Replay::begin(OpId id) {
 void Replay::price(const Compute& work) {
     if (priced_ != nullptr && *priced_ == work) return;
     priced_ = &work, price_ = compute_time(work, calibration_);
+    if (!busy_.empty()) full_clock_price_ = full_clock_time(work, calibration_);
     if (speeds_.vary_with_parts() && price_.value > 0) memory_bound_ = memory_bound_time(work, calibration_) / price_;
+}
+
+// Of the work that was priced last, by how busy its device has been.
+Seconds Replay::price_now(Rank rank) const {
+    if (busy_.empty()) return price_;
+    return price_ - (price_ - full_clock_price_) * busy_[index(rank) / parts_].gain(price_);
 }
 
 void Replay::start_compute(const Op& o) {
     price(std::get<Compute>(o.work));
     engines_[index(o.rank)].memory_bound = memory_bound_;
     if (price_.value > 0) {
-        platform_.start_compute(o.rank, price_, static_cast<std::uint32_t>(o.id));
+        platform_.start_compute(o.rank, price_now(o.rank), static_cast<std::uint32_t>(o.id));
     } else {
         ended_.push_back(o.id);
     }
@@ -326,6 +345,8 @@ void Replay::settle() {
 
 void Replay::end(OpId id) {
     runs_[index(id)].end = platform_.now().value;
+    if (!busy_.empty() && op(id).lane.kind == LaneKind::kCompute)
+        busy_[index(op(id).rank) / parts_].end(platform_.now());
     if (speeds_.vary()) engine_runs(op(id), false);
     if (++ops_ended_ % kProgressStep == 0) counters_.ops_ended.store(ops_ended_, std::memory_order_relaxed);
     for (const OpId successor : graph_.successors(id)) {

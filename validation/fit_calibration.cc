@@ -234,6 +234,13 @@ Fit fit_calibration(const Calibration& before, std::span<const MeasuredRun> runs
     Fit fit;
     fit.calibration = before;
     fit.calibration.name = options.name;
+    if (before.power_limit.window.value > 0) {
+        fit.calibration.power_limit = {};
+        fit.notes.emplace_back(
+            "power_limit is gone: what a GPU gained by waiting in these runs is in the fitted rates; runs that wait "
+            "more "
+            "or less are foretold less well");
+    }
     const KernelSamples samples = kernel_samples(runs, before, options.least_samples);
     Fitter fitter(fit, samples);
     fitter.gemm();

@@ -61,6 +61,9 @@ public:
     static constexpr Tokens kKeysAtOnce{131072};
     // Queries of one stretch of a forward call.
     static constexpr Tokens kQueriesAtOnce{8192};
+    // Queries of a tile of the library's forward kernel on Hopper: it has as many blocks as heads times tiles
+    // (measured: validation/h200.md).
+    static constexpr std::int64_t kForwardTileRows = 128;
 
     // `deterministic`: dQ repeats bit by bit; needs 2 * heads * queries * keys bytes more of workspace.
     // `keys_at_once`: a multiple of 128; `queries_at_once`: of 4.

@@ -9,15 +9,21 @@ constexpr std::int64_t kHeads = 24, kKvHeads = 8, kHeadDim = 128;
 constexpr std::int64_t kWidth = kHeads * kHeadDim, kKvWidth = kKvHeads * kHeadDim;
 constexpr RotaryShape kRotary{kHeadDim, kHeadDim, 5e5};
 
-Attention attention(std::int64_t queries, std::int64_t keys) {
-    return {Pass::kForward, true, queries, keys, kHeads, kKvHeads, kHeadDim};
-}
-
 AttentionShape shape_of(const Attention& a) {
     return {Tokens{a.keys - a.queries}, Tokens{a.queries}, a.heads, a.kv_heads, a.head_dim};
 }
 
+// K or V of a buffer that has both side by side.
+template <class Value>
+BasicMatrixView<Value> kv_half(Value* data, const Attention& a, std::int64_t begin) {
+    return {data + begin, a.keys, kKvWidth, 2 * kKvWidth};
+}
+
 }  // namespace
+
+Attention profiled_attention_shape(std::int64_t queries, std::int64_t keys) {
+    return {Pass::kForward, true, queries, keys, kHeads, kKvHeads, kHeadDim};
+}
 
 std::vector<Attention> profiled_attention(bool quick) {
     const std::vector<std::int64_t> queries =
@@ -28,11 +34,12 @@ std::vector<Attention> profiled_attention(bool quick) {
     std::vector<Attention> all;
     for (const std::int64_t q : queries)
         for (const std::int64_t k : keys)
-            if (k >= q) all.push_back(attention(q, k));
+            if (k >= q) all.push_back(profiled_attention_shape(q, k));
     return all;
 }
 
 std::vector<Attention> other_attention(bool quick) {
+    const auto& attention = profiled_attention_shape;
     if (quick) return {attention(4096, 12288)};
     return {attention(3072, 3072),   attention(3072, 49152),  attention(6144, 12288),  attention(6144, 98304),
             attention(12288, 24576), attention(12288, 98304), attention(24576, 24576), attention(24576, 196608)};
@@ -68,24 +75,25 @@ AttentionBench::AttentionBench(AttentionPlans& plans, GpuTimer& timer, Seconds a
     workspace_ = take(workspace.value).data();
 }
 
+AttentionOperands AttentionBench::operands(const Attention& a) const {
+    return {{query_, a.queries, kWidth}, kv_half(kv_, a, 0), kv_half(kv_, a, kKvWidth)};
+}
+
+void AttentionBench::forward(const Attention& a) {
+    plans_.forward(timer_.stream(), shape_of(a), operands(a), {{out_, a.queries, kWidth}, log_sum_exp_}, workspace_);
+}
+
+void AttentionBench::backward(const Attention& a) {
+    const AttentionGradients gradients{
+        {dquery_, a.queries, kWidth}, kv_half(dkv_, a, 0), kv_half(dkv_, a, kKvWidth), false, kRotary, false};
+    plans_.backward(timer_.stream(), shape_of(a), operands(a), {{out_, a.queries, kWidth}, log_sum_exp_},
+                    {dout_, a.queries, kWidth}, gradients, workspace_);
+}
+
 AttentionFigure AttentionBench::time(const Attention& a) {
     const AttentionShape s = shape_of(a);
-    const auto half = [&](auto* data, std::int64_t begin) {
-        return BasicMatrixView(data + begin, a.keys, kKvWidth, 2 * kKvWidth);
-    };
-    const AttentionOperands in{{query_, a.queries, kWidth}, half(kv_, 0), half(kv_, kKvWidth)};
-    const AttentionSaved saved{{out_, a.queries, kWidth}, log_sum_exp_};
-    const AttentionGradients gradients{
-        {dquery_, a.queries, kWidth}, half(dkv_, 0), half(dkv_, kKvWidth), false, kRotary, false};
-    AttentionFigure figure{a, {}, {}, plans_.forward_workspace(s), plans_.backward_workspace(s)};
-    figure.forward = timer_.time([&] { plans_.forward(timer_.stream(), s, in, saved, workspace_); }, at_least_);
-    figure.backward = timer_.time(
-        [&] {
-            plans_.backward(timer_.stream(), s, in, {saved.out, saved.log_sum_exp}, {dout_, a.queries, kWidth},
-                            gradients, workspace_);
-        },
-        at_least_);
-    return figure;
+    return {a, timer_.time([&] { forward(a); }, at_least_), timer_.time([&] { backward(a); }, at_least_),
+            plans_.forward_workspace(s), plans_.backward_workspace(s)};
 }
 
 }  // namespace sluice::cuda

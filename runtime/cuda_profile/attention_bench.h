@@ -15,7 +15,9 @@
 
 namespace sluice::cuda {
 
-// Of 24 heads of 128 values, 8 of keys and values. In ascending order of queries, then keys.
+// Of 24 heads of 128 values, 8 of keys and values.
+Attention profiled_attention_shape(std::int64_t queries, std::int64_t keys);
+// In ascending order of queries, then keys.
 std::vector<Attention> profiled_attention(bool quick);  // a full grid, keys >= queries
 std::vector<Attention> other_attention(bool quick);     // between its points
 
@@ -30,7 +32,13 @@ public:
 
     AttentionFigure time(const Attention& shape);
 
+    // Put one call on the timer's stream.
+    void forward(const Attention& shape);
+    void backward(const Attention& shape);
+
 private:
+    AttentionOperands operands(const Attention& shape) const;
+
     AttentionPlans& plans_;
     GpuTimer& timer_;
     const Seconds at_least_;

@@ -21,7 +21,9 @@
 #include "runtime/cuda_profile/memory_bound_bench.h"
 #include "runtime/cuda_profile/part_bench.h"
 #include "runtime/cuda_profile/part_load.h"
+#include "runtime/cuda_profile/power_bench.h"
 #include "runtime/cuda_profile/product_bench.h"
+#include "runtime/cuda_profile/step_mix.h"
 #include "runtime/cuda_profile/transfer_bench.h"
 
 namespace sluice::cuda {
@@ -35,8 +37,9 @@ constexpr Bytes kNotHeld = workspace_bytes(1) - Bytes{Gemms::kWorkspaceBytes};
 struct Share {
     double begin, end;
 };
-constexpr Share kCopyShare{0, 0.06}, kPlanShare{0.06, 0.16}, kAttentionShare{0.16, 0.28}, kProductShare{0.28, 0.88},
-    kMemoryShare{0.88, 1};
+constexpr Seconds kLoad{0.024};  // before each sample of a kernel: about a window of the limit of power
+constexpr Share kPowerShare{0, 0.02}, kCopyShare{0.02, 0.06}, kPlanShare{0.06, 0.16}, kAttentionShare{0.16, 0.28},
+    kProductShare{0.28, 0.88}, kMemoryShare{0.88, 1};
 
 // "580.95.05, CUDA 13.0"; the second alone where the system does not tell the first.
 std::string driver_version(const std::string& cuda) {
@@ -80,7 +83,7 @@ class Profiling {
 public:
     Profiling(GpuMachine machine, DeviceParts parts, bool quick, const ProfileProgress& progress)
         : quick_(quick),
-          each_(quick ? Seconds{0.02} : Seconds{0.15}),
+          each_(quick ? Seconds{0.01} : Seconds{0.03}),
           progress_(progress),
           parts_(std::move(parts)),
           stream_(parts_.empty() ? OwnedStream() : OwnedStream(parts_.front()->new_stream())),
@@ -90,14 +93,18 @@ public:
     }
 
     GpuFigures measure() {
+        stage("the limit of power", [&] { power(); });
         if (!parts_.empty()) {
-            stage("parts", [&] { out_.part = measure_part(parts_, timer_, each_ / 3); });
+            stage("parts", [&] { out_.part = measure_part(parts_, timer_, each_); });
             load_.emplace(std::span<const std::shared_ptr<const DevicePart>>(parts_).subspan(1));
         }
         stage("copies", [&] { transfers(); });
+        StepMix mix(gemms_, plans_, timer_);
+        stage("a load", [&] { timer_.keep_busy([&] { mix.put(); }, kLoad); });
         stage("attention", [&] { attention(); });
         stage("matrix products", [&] { products(); });
         stage("passes over memory", [&] { memory_bound(); });
+        timer_.keep_busy({}, {});
         load_.reset();
         out_.machine.reserved = reserved();
         out_.machine.reserved_per_token = kTokenBytes;
@@ -134,6 +141,16 @@ private:
         }
     }
 
+    // Of the whole GPU: its parts share one limit.
+    void power() {
+        show("the limit of power", kPowerShare, 0, 1);
+        GpuTimer timer;
+        Gemms gemms;
+        AttentionPlans plans;
+        StepMix mix(gemms, plans, timer);
+        out_.power = power_figures(mix, timer, quick_);
+    }
+
     void transfers() {
         show("copies", kCopyShare, 0, 3);
         TransferBench bench(timer_, out_.machine.host.memory, quick_);
@@ -145,6 +162,8 @@ private:
     }
 
     void attention() {
+        out_.attention_rows = AttentionPlans::kForwardTileRows;
+        out_.attention_stretch = AttentionPlans::kQueriesAtOnce.value;
         const std::vector<Attention> main = profiled_attention(quick_), others = other_attention(quick_);
         std::vector<Attention> all = main;
         all.insert(all.end(), others.begin(), others.end());

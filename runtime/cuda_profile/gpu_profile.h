@@ -10,7 +10,7 @@ namespace sluice::cuda {
 inline constexpr Bytes kProfileMemory = 20_GiB;
 
 // Of a part of a GPU: each of the others, while it is busy.
-inline constexpr Bytes kPartLoadMemory = 1_GiB;
+inline constexpr Bytes kPartLoadMemory = 2_GiB;
 
 // About two minutes; `quick` less than half a minute. With `parts` above 1 the GPU is cut into so many, and kernels are
 // those of the first while the others compute. Throws EnvironmentError without a GPU, without the memory above free on

@@ -2,17 +2,15 @@
 
 #include <cuda_runtime_api.h>
 
-#include "runtime/cuda/activation.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/gemm.h"
 #include "runtime/cuda/stream_events.h"
-#include "runtime/cuda/sustained_call.h"
+#include "runtime/cuda_profile/step_mix.h"
 
 namespace sluice::cuda {
 namespace {
 
-constexpr std::int64_t kTokens = 8192, kHidden = 3072, kFfn = 8192;
-constexpr std::size_t kBatch = 4;  // layers between two looks at the clock: some 10 ms
+constexpr std::size_t kBatch = 2;  // mixes between two looks at the clock: some 30 ms
 
 }  // namespace
 
@@ -21,16 +19,11 @@ public:
     explicit Work(const DevicePart& part)
         : part_(part),
           stream_(made_current(part).new_stream()),
+          timer_(stream_.get()),
           gemms_(part.multiprocessors()),
-          input_(Bytes{2 * kTokens * kHidden}),
-          weight_(Bytes{2 * 2 * kFfn * kHidden}),
-          first_(Bytes{2 * kTokens * 2 * kFfn}),
-          second_(Bytes{2 * kTokens * kFfn}),
-          scratch_(gemm_scratch_bytes(shape())),
+          mix_(gemms_, plans_, timer_),
           ended_(2) {
-        input_.fill_at_random(), weight_.fill_at_random();
         check(cudaStreamSynchronize(cudaStreamLegacy), "operands of a part's load");
-        gemms_.prepare(shape(), stream_.get(), {scratch_.data(), static_cast<std::size_t>(scratch_.size().value)});
         put();
         stream_.wait();
     }
@@ -51,25 +44,16 @@ private:
         part.make_current();
         return part;
     }
-    ConstBf16Matrix input() const { return {reinterpret_cast<const Bf16*>(input_.data()), kTokens, kHidden}; }
-    ConstBf16Matrix weight() const { return {reinterpret_cast<const Bf16*>(weight_.data()), 2 * kFfn, kHidden}; }
-    Bf16Matrix first() const { return {reinterpret_cast<Bf16*>(first_.data()), kTokens, 2 * kFfn}; }
-    Bf16Matrix second() const { return {reinterpret_cast<Bf16*>(second_.data()), kTokens, kFfn}; }
-    GemmShape shape() const {
-        return {Transpose::kNo, Transpose::kYes, kTokens,  2 * kFfn,          kHidden,
-                kHidden,        kHidden,         2 * kFfn, ResultType::kBf16, Store::kOverwrite};
-    }
     void put() {
-        for (std::size_t layer = 0; layer < kBatch; ++layer) {
-            gemms_.run(stream_.get(), Transpose::kNo, input(), Transpose::kYes, weight(), first());
-            swiglu_forward(stream_.get(), first().column_range(0, kFfn), first().column_range(kFfn, kFfn), second());
-        }
+        for (std::size_t i = 0; i < kBatch; ++i) mix_.put();
     }
 
     const DevicePart& part_;
     OwnedStream stream_;
+    GpuTimer timer_;
     Gemms gemms_;
-    MeasurementMemory input_, weight_, first_, second_, scratch_;
+    AttentionPlans plans_;
+    StepMix mix_;
     Events ended_;
     std::size_t batches_ = 0;
 };

@@ -1,4 +1,4 @@
-// What the other parts of a GPU do while one is measured: layers of a model, over and over.
+// What the other parts of a GPU do while one is measured: the work of a step (step_mix.h), over and over.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,7 @@
 
 namespace sluice::cuda {
 
-// A thread for each part puts on it, in turn, the largest product of a layer (8192 tokens, 3072 to 16384 features) and
-// the SwiGLU of its result: products for about nine tenths of the time, as in a step. Never waits for another part.
+// A thread for each part puts its work on it. Never waits for another part.
 class PartLoad {
 public:
     // Returns when every part is at work. Throws EnvironmentError where memory is short.

@@ -36,7 +36,7 @@ Bytes largest(const std::vector<LayerProducts>& all, Size size) {
 }
 
 template <class Result>
-void run(Gemms& gemms, Stream stream, const GemmShape& s, std::byte* operands, std::byte* result) {
+void put(Gemms& gemms, Stream stream, const GemmShape& s, std::byte* operands, std::byte* result) {
     const bool ta = s.a == kYes, tb = s.b == kYes;
     const ConstBf16Matrix a(reinterpret_cast<const Bf16*>(operands), ta ? s.k : s.m, ta ? s.m : s.k, s.a_stride);
     const ConstBf16Matrix b(reinterpret_cast<const Bf16*>(operands + aligned(bytes_of_a(s)).value), tb ? s.n : s.k,
@@ -111,19 +111,22 @@ ProductBench::ProductBench(Gemms& gemms, GpuTimer& timer, Seconds at_least, cons
     result_.fill_at_random();
 }
 
+void ProductBench::prepare(const GemmShape& s) {
+    gemms_.prepare(s, timer_.stream(), {scratch_.data(), static_cast<std::size_t>(scratch_.size().value)});
+}
+
+void ProductBench::run(const GemmShape& s) {
+    if (s.result == ResultType::kFp32)
+        put<float>(gemms_, timer_.stream(), s, operands_.data(), result_.data());
+    else
+        put<Bf16>(gemms_, timer_.stream(), s, operands_.data(), result_.data());
+}
+
 Measurement ProductBench::time(const GemmShape& s) {
     const auto known = measured_.find(s);
     if (known != measured_.end()) return known->second;
-    gemms_.prepare(s, timer_.stream(), {scratch_.data(), static_cast<std::size_t>(scratch_.size().value)});
-    const Measurement time = timer_.time(
-        [&] {
-            if (s.result == ResultType::kFp32)
-                run<float>(gemms_, timer_.stream(), s, operands_.data(), result_.data());
-            else
-                run<Bf16>(gemms_, timer_.stream(), s, operands_.data(), result_.data());
-        },
-        at_least_);
-    return measured_.emplace(s, time).first->second;
+    prepare(s);
+    return measured_.emplace(s, timer_.time([&] { run(s); }, at_least_)).first->second;
 }
 
 Measurement ProductBench::time(const std::vector<GemmShape>& shapes) {

@@ -40,6 +40,11 @@ public:
 
     ProductFigure time(const LayerProducts& products);
 
+    // Chooses an algorithm, by measuring.
+    void prepare(const GemmShape& shape);
+    // Puts one product on the timer's stream. Requires: prepared, not larger than the largest.
+    void run(const GemmShape& shape);
+
 private:
     Measurement time(const GemmShape& shape);
     Measurement time(const std::vector<GemmShape>& shapes);

@@ -17,6 +17,7 @@ namespace {
 constexpr Bytes kLargest = 256_MiB;
 constexpr Bytes kSmall = 64_KiB;
 constexpr Seconds kHold{15e-3};
+constexpr Seconds kPause{0.1};  // the limit of power, which copies count for, too, is another figure (power_bench.h)
 
 Seconds pin(Bytes size, PinnedMemory& memory) {
     const auto begin = std::chrono::steady_clock::now();
@@ -113,20 +114,21 @@ GpuInterference TransferBench::interference(Gemms& gemms, std::size_t parts) {
     const auto product = [&] {
         gemms.run(timer_.stream(), Transpose::kNo, matrix(0), Transpose::kYes, matrix(1), matrix(2), Store::kOverwrite);
     };
-    const std::size_t calls = quick_ ? 20 : 100;  // about 0.16 s
+    constexpr std::size_t kCalls = 5;
     const auto time = [&](bool out, bool in) {
-        const std::size_t copies = calls * parts;  // 2.4 ms each, one way: they outlast the products, 1.6 ms each
+        // 2.4 ms each, one way: they outlast the pause, and the products of 1.6 ms each, or as many times longer.
+        const std::size_t copies = static_cast<std::size_t>(kPause / Seconds{2.4e-3}) + kCalls * parts + 5;
+        timer_.hold(timer_.stream(), kPause);
         for (std::size_t i = 0; i < copies; ++i) {
             if (out) copy(Direction::kOut, out_.get(), kLargest / 2);
             if (in) copy(Direction::kIn, in_.get(), kLargest / 2);
         }
-        const Seconds each = timer_.time_queued(timer_.stream(), 1, calls, product).median;
+        const Seconds each = timer_.time_queued(timer_.stream(), 1, kCalls, product).median;
         out_.wait(), in_.wait();
         return each;
     };
     std::vector<Seconds> alone, out, in, both;
-    time(false, false);  // the clock settles
-    for (int round = 0; round < (quick_ ? 1 : 3); ++round) {
+    for (int round = 0; round < (quick_ ? 2 : 5); ++round) {
         alone.push_back(time(false, false)), out.push_back(time(true, false));
         alone.push_back(time(false, false)), in.push_back(time(false, true));
         both.push_back(time(true, true));

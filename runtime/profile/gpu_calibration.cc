@@ -129,6 +129,16 @@ AttentionWorkspace attention_workspace(std::span<const AttentionFigure> figures)
     return {std::ceil(bound.forward), std::ceil(bound.backward), std::ceil(bound.grouped_backward)};
 }
 
+namespace {
+
+AttentionTiles attention_tiles(const GpuFigures& f) {
+    if (f.attention_rows == 0 || f.attention.empty()) return {};
+    return {f.attention_rows, f.attention_stretch,
+            f.part.parts > 1 ? f.part.multiprocessors : f.machine.multiprocessors, f.attention.front().shape.heads};
+}
+
+}  // namespace
+
 Calibration gpu_calibration(const GpuFigures& f, const std::string& name) {
     Calibration c;
     c.name = name;
@@ -146,6 +156,8 @@ Calibration gpu_calibration(const GpuFigures& f, const std::string& name) {
     c.attention_backward_workspace = workspace.backward;
     c.grouped_backward_workspace = workspace.grouped_backward;
     c.interference = {f.interference.copy_out, f.interference.copy_in, 1, f.part.memory_alone};
+    c.attention_tiles = attention_tiles(f);
+    c.power_limit = power_limit_of(f.power);
     c.collective_step = f.part.copy_latency;
     if (f.messages.gpus > 1) {
         const CollectiveTables tables = collective_tables(f.messages.alone, {});

@@ -9,6 +9,7 @@
 #include "runtime/profile/link_rates.h"
 #include "runtime/profile/machine.h"
 #include "runtime/profile/measurement.h"
+#include "runtime/profile/power_limit_of.h"
 #include "scenarios/calibration.h"
 #include "scenarios/message_figure.h"
 #include "schedule/schedule.h"
@@ -101,8 +102,10 @@ struct GpuFigures {
     std::vector<ProductFigure> other_products;
     std::vector<AttentionFigure> other_attention;
     std::vector<PointwiseFigure> other_pointwise;
+    std::int64_t attention_rows = 0, attention_stretch = 0;  // of forward's tiles and calls, as AttentionTiles has them
     GpuCopies copies;
     GpuInterference interference;
+    PowerFigures power;  // of the whole GPU, whatever its parts
     GpuPartFigures part;
     GpuMessages messages;
     Seconds kernel_gap{};            // what an event between two kernels adds

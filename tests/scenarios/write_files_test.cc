@@ -81,6 +81,8 @@ Calibration cpu_like() {
     c.collective_step = Seconds{2.5e-5};
     c.gemm_workspace = Bytes{131585};
     c.interference = {0.5, 0.75, 1, 1.25};
+    c.attention_tiles = {128, 8192, 132, 24};
+    c.power_limit = {1.5, 1.25, 1.125, 0.625, Seconds{0.03125}};
     return c;
 }
 

@@ -148,6 +148,39 @@ Json part_json(const GpuPartFigures& part) {
             {"copy_latency_seconds", part.copy_latency.value}};
 }
 
+std::string power_text(const PowerFigures& p, const PowerLimit& limit) {
+    const std::string gains = fmt::format(
+        "products {:.3f}, attention forward {:.3f}, backward {:.3f}, all together {:.3f} "
+        "times as fast",
+        p.gemm.gain(), p.attention_forward.gain(), p.attention_backward.gain(), p.mix.gain());
+    if (limit.window.value <= 0) return gains + ": no limit of power shows";
+    return fmt::format("{}; where busy for less than {:.0f}% of about {}", gains, limit.busy * 100,
+                       format(limit.window));
+}
+
+std::string paced_text(const PowerFigures& p) {
+    std::string text = "all together with pauses: gain";
+    for (const PowerFigures::Paced& paced : p.paced)
+        text += fmt::format("{} {:.3f} at {:.0f}%", &paced == &p.paced.front() ? "" : ",", p.mix.steady / paced.mix,
+                            paced.busy * 100);
+    return text;
+}
+
+Json power_json(const PowerFigures& p) {
+    const auto call = [](const PausedCall& c) {
+        return Json{{"steady_seconds", c.steady.value}, {"paused_seconds", c.paused.value}};
+    };
+    Json json = {{"gemm", call(p.gemm)},
+                 {"attention_forward", call(p.attention_forward)},
+                 {"attention_backward", call(p.attention_backward)},
+                 {"mix", call(p.mix)},
+                 {"half_seconds", p.half.value},
+                 {"paced", Json::array()}};
+    for (const PowerFigures::Paced& paced : p.paced)
+        json["paced"].push_back({{"busy", paced.busy}, {"mix_seconds", paced.mix.value}});
+    return json;
+}
+
 std::string copies_text(const GpuCopyRates& r) {
     return fmt::format("{}: {} out, {} in; {} and {} at once", format(r.size), format(r.out), format(r.in),
                        format(r.out_beside_in), format(r.in_beside_out));
@@ -207,6 +240,7 @@ std::string gpu_profile_text(const GpuProfileReport& r) {
     row("beside copies", fmt::format("products run at {:.3f} of their rate beside copies out, {:.3f} beside copies in, "
                                      "{:.3f} beside both",
                                      f.interference.copy_out, f.interference.copy_in, f.interference.both));
+    row("after pauses", power_text(f.power, c.power_limit));
     if (f.part.parts > 1)
         row(fmt::format("one of {} parts", f.part.parts),
             fmt::format("of {} multiprocessors: {}", f.part.multiprocessors, part_text(f.part)));
@@ -239,6 +273,7 @@ std::string gpu_profile_json(const GpuProfileReport& r) {
     json["interference"] = {{"copy_out", f.interference.copy_out},
                             {"copy_in", f.interference.copy_in},
                             {"gemm_beside_two_copies", f.interference.both}};
+    json["power"] = power_json(f.power);
     if (f.part.parts > 1) json["part"] = part_json(f.part);
     if (f.messages.gpus > 1) json["messages"] = Json::parse(gpu_messages_json_text(r));
     json["kernel_gap_seconds"] = f.kernel_gap.value;
@@ -293,6 +328,11 @@ FileOrigin gpu_calibration_origin(const GpuProfileReport& r) {
         fmt::format("a product of 8192 cubed beside copies; beside both {:.3f}{}{}", f.interference.both,
                     f.messages.gpus > 1 ? "" : "; collectives: not measured", parted ? "; " + part_text(f.part) : "")};
     if (f.messages.gpus > 1) describe_messages(r, origin);
+    origin.blocks["attention_tiles"] = {"code",
+                                        "what the library's forward kernel for Hopper does; measured with one rank of "
+                                        "a cluster's plan alone: validation/h200.md"};
+    origin.blocks["power_limit"] = {
+        "", fmt::format("{}; {}", power_text(f.power, r.calibration.power_limit), paced_text(f.power))};
     return origin;
 }
 

@@ -40,6 +40,7 @@ void slow_down(Calibration& c, double factor) {
     c.pointwise = c.pointwise / factor;
     c.kernel_gap = c.kernel_gap * factor;
     c.interference.copy_out = c.interference.copy_in = 1;
+    c.power_limit = {};
 }
 
 }  // namespace
