@@ -1,5 +1,6 @@
 #include "models/rails.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -28,9 +29,9 @@ std::string text(const Rails& rails) {
     for (std::size_t m = 0; m < rails.sharers.size(); ++m) {
         for (std::size_t r = 0; r < rails.count; ++r) {
             const RailGate& gate = rails.gate(m, r);
-            all += std::to_string(index(gate.in)) + "-" + std::to_string(index(gate.out)) + " ";
+            all += fmt::format("{}-{} ", index(gate.in), index(gate.out));
         }
-        all += "x" + std::to_string(rails.sharers[m]) + (m + 1 < rails.sharers.size() ? ", " : "");
+        all += fmt::format("x{}{}", rails.sharers[m], m + 1 < rails.sharers.size() ? ", " : "");
     }
     return all;
 }
