@@ -53,10 +53,10 @@ LayerProducts layer_products(std::int64_t tokens, std::int64_t in, const std::ve
     for (const std::int64_t out : outs) {
         p.shape.n += out;
         p.forward.push_back({kNo, kYes, tokens, out, in, in, in, out, ResultType::kBf16, Store::kOverwrite});
-        p.data.push_back({kNo, kNo, tokens, in, out, out, in, in, ResultType::kBf16,
-                          p.data.empty() ? Store::kOverwrite : Store::kAdd});
-        p.weight.push_back({kYes, kNo, out, in, tokens, out, in, in, ResultType::kFp32, Store::kAdd});
     }
+    const std::int64_t all = p.shape.n;
+    p.data = {{kNo, kNo, tokens, in, all, all, in, in, ResultType::kBf16, Store::kOverwrite}};
+    p.weight = {{kYes, kNo, all, in, tokens, all, in, in, ResultType::kFp32, Store::kAdd}};
     return p;
 }
 

@@ -13,8 +13,8 @@
 
 namespace sluice::cuda {
 
-// One product of a schedule with its gradients. The backend runs query and key-value as two, which a schedule counts as
-// one: then there are two of each.
+// One product of a schedule with its gradients. The backend runs query and key-value as two products in forward, which a
+// schedule counts as one.
 struct LayerProducts {
     Gemm shape{};  // forward, as schedules have it
     std::vector<GemmShape> forward, data, weight;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "runtime/decoder/cpu_engine.h"
 #include "runtime/local_ranks.h"
+#include "tests/runtime/same_bits.h"
 #include "tests/runtime/training_case.h"
 
 namespace sluice {
@@ -159,16 +160,6 @@ TrainedRun run_of(const Scenario& s, int steps, const CpuOptions& options = {}) 
     }
     run.gradients = session.gradients(), run.parameters = session.parameters();
     return run;
-}
-
-void expect_same_bits(const std::vector<WholeParameter>& a, const std::vector<WholeParameter>& b) {
-    ASSERT_EQ(a.size(), b.size());
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        EXPECT_EQ(a[i].name, b[i].name);
-        EXPECT_TRUE(a[i].weights == b[i].weights) << a[i].name;
-        EXPECT_TRUE(a[i].first_moment == b[i].first_moment) << a[i].name;
-        EXPECT_TRUE(a[i].second_moment == b[i].second_moment) << a[i].name;
-    }
 }
 
 // Gradients are summed in the same order, element by element, and AdamW works element by element. Only the norm is

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runtime/decoder/cpu_engine.h"
+#include "tests/runtime/same_bits.h"
 #include "tests/runtime/deeper_prefetch.h"
 #include "tests/runtime/training_case.h"
 
@@ -129,16 +130,6 @@ std::vector<WholeParameter> trained(const Scenario& scenario, Schedule schedule,
 std::vector<WholeParameter> trained(const Scenario& scenario, int steps, std::vector<double>* losses = nullptr,
                                     const CpuOptions& options = {}) {
     return trained(scenario, lowered_schedule(scenario), steps, losses, options);
-}
-
-void expect_same_bits(const std::vector<WholeParameter>& a, const std::vector<WholeParameter>& b) {
-    ASSERT_EQ(a.size(), b.size());
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        EXPECT_EQ(a[i].name, b[i].name);
-        EXPECT_TRUE(a[i].weights == b[i].weights) << a[i].name;
-        EXPECT_TRUE(a[i].first_moment == b[i].first_moment) << a[i].name;
-        EXPECT_TRUE(a[i].second_moment == b[i].second_moment) << a[i].name;
-    }
 }
 
 struct Degrees {

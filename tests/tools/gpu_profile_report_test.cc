@@ -71,6 +71,10 @@ GpuFigures figures() {
         BytesPerSecond{6.6e9}};
     f.interference = {0.99, 0.93, 0.92};
     f.kernel_gap = Seconds{1.3e-6};
+    f.attention_rows = 128, f.attention_stretch = 8192;
+    const auto gains = [](double by) { return PausedCall{Seconds{by}, Seconds{1}}; };
+    f.power = {gains(1.0625), gains(1.25), gains(1.125), {Seconds{6.9e-3}, Seconds{6e-3}},
+               {{0.75, Seconds{6.3e-3}}}, Seconds{0.03}};
     return f;
 }
 
@@ -100,6 +104,10 @@ TEST(GpuProfileReport, TheCalibrationIsReadBack) {
     EXPECT_EQ(c.interference.copy_in, 0.93);
     EXPECT_EQ(c.interference.collective, 1);
     EXPECT_NEAR(c.kernel_gap.value, 1.3e-6, 1e-12);
+    EXPECT_EQ(c.attention_tiles, (AttentionTiles{128, 8192, 132, 24}));
+    EXPECT_NEAR(c.power_limit.busy, 1 - 0.25 / (2.0 / 3), 1e-4);  // 0.6 of 0.9 ms gained while busy for 75%
+    EXPECT_EQ(c.power_limit.attention_forward, 1.25);
+    EXPECT_GT(c.power_limit.window.value, 0);
     for (const char* word : {"NVIDIA H200", "580.95.05", "cuBLASLt 13.1.0", "cuDNN 9.19.0", "2026-11-30", "spread"})
         EXPECT_NE(out.str().find(word), std::string::npos) << word;
 }
@@ -224,7 +232,7 @@ TEST(GpuProfileReport, AWorkspaceThatTheTableDoesNotCoverIsSaid) {
 TEST(GpuProfileReport, JsonHasEveryFigure) {
     const auto json = nlohmann::json::parse(gpu_profile_json(report()));
     for (const char* key :
-         {"device", "machine", "date", "ranks", "quick", "gemm", "attention", "pointwise", "copies", "interference",
+         {"device", "machine", "date", "ranks", "quick", "gemm", "attention", "pointwise", "copies", "interference", "power",
           "kernel_gap_seconds", "attention_workspace", "measured", "notes", "calibration", "cluster", "wall_seconds"})
         EXPECT_TRUE(json.contains(key)) << key;
     EXPECT_EQ(json["measured"]["products"].size(), 3U);

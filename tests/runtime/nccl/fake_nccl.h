@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "runtime/cuda/device_part.h"
 #include "runtime/nccl/nccl_functions.h"
 
 namespace sluice::cuda {
@@ -19,5 +20,17 @@ FakeNcclCounts fake_nccl_counts();
 bool fake_nccl_group_is_open();
 // From now on every communicator says this of its state.
 void break_fake_nccl(int code);
+
+// A GPU that only has a number.
+class FakeDevice : public DevicePart {
+public:
+    explicit FakeDevice(int device) : device_(device) {}
+    void make_current() const override {}
+    Stream new_stream() const override { return nullptr; }
+    int device() const override { return device_; }
+
+private:
+    int device_;
+};
 
 }  // namespace sluice::cuda

@@ -14,17 +14,6 @@
 namespace sluice::cuda {
 namespace {
 
-class FakeDevice : public DevicePart {
-public:
-    explicit FakeDevice(int device) : device_(device) {}
-    void make_current() const override {}
-    Stream new_stream() const override { return nullptr; }
-    int device() const override { return device_; }
-
-private:
-    int device_;
-};
-
 // Ranks of one process, every one with buffers of `bytes`. The clock of rank k says k + 1 ms, whatever runs.
 struct FakeGpus {
     FakeGpus(std::size_t ranks, Bytes bytes) : schedule(message_schedule(ranks)), counts(ranks) {

@@ -18,17 +18,6 @@
 namespace sluice::cuda {
 namespace {
 
-class FakeDevice : public DevicePart {
-public:
-    explicit FakeDevice(int device) : device_(device) {}
-    void make_current() const override {}
-    Stream new_stream() const override { return nullptr; }
-    int device() const override { return device_; }
-
-private:
-    int device_;
-};
-
 // Every rank reduces over group 0 once and sends to all others; so all communicators are used.
 Schedule everybody_talks(std::uint32_t ranks) {
     ScheduleBuilder b(ranks);
