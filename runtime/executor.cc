@@ -18,7 +18,8 @@ Executor::Executor(std::span<const RankProgram> programs, std::span<const std::u
             threads_.emplace_back([this, rank] { run_rank(rank); });
     } catch (const std::system_error& error) {
         monitor_.stop();
-        throw EnvironmentError(fmt::format("cannot start the thread of rank {}: {}", threads_.size(), error.what()));
+        throw EnvironmentError(
+            fmt::format("cannot start the thread of rank {}: {}", index(programs[threads_.size()].rank), error.what()));
     }
 }
 
@@ -50,7 +51,7 @@ void Executor::run_rank(std::size_t rank) {
             ended_.add();
         }
     } catch (...) {
-        monitor_.fail(std::current_exception(), fmt::format("rank {}", rank));
+        monitor_.fail(std::current_exception(), fmt::format("rank {}", index(programs_[rank].rank)));
     }
 }
 

@@ -22,6 +22,12 @@ void name_thread(std::jthread& thread, Rank rank, const Lane& lane) {
     ::pthread_setname_np(thread.native_handle(), text.c_str());
 }
 
+// A stalled op does not look at the monitor either: it stands for a call that never returns.
+[[noreturn]] void suffer(Fault::Kind kind) {
+    if (kind == Fault::Kind::kThrow) throw EnvironmentError(kFailsOnPurpose);
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
 }  // namespace
 
 CpuBackend::CpuBackend(const Schedule& schedule, const RankProgram& program, const RankArenas& arenas,
@@ -110,15 +116,16 @@ void CpuBackend::run_steps(LaneThread& lane) {
             for (const LaneEvent& event : op.waits)
                 monitor_.wait(lanes_[event.lane]->ended, step * program_.lane_ops[event.lane] + event.place);
             lane.running = true;
-            run(lane, op);
+            run(lane, op, step + 1);
             lane.running = false;
             lane.ended.add();
         }
 }
 
-void CpuBackend::run(LaneThread& lane, const IssuedOp& issued) {
+void CpuBackend::run(LaneThread& lane, const IssuedOp& issued, std::uint64_t step) {
     const Op& op = schedule_.ops[index(issued.op)];
     OpTimes& times = times_.ops[index(op.id)];
+    if (strikes(options_.fault, step, op.id)) suffer(options_.fault->kind);
     if (options_.delay_copies && std::holds_alternative<Copy>(op.work)) delay(lane);
     times.begin = steady_now();
     if (std::holds_alternative<Copy>(op.work))
@@ -199,6 +206,12 @@ std::vector<OpId> CpuBackend::begun() const {
     for (const std::unique_ptr<LaneThread>& lane : lanes_)
         if (lane->running) ops.push_back(lane->ops[lane->place - 1]->op);
     return ops;
+}
+
+std::uint64_t CpuBackend::ended_ops() const {
+    std::uint64_t ended = 0;
+    for (const std::unique_ptr<LaneThread>& lane : lanes_) ended += lane->ended.value();
+    return ended;
 }
 
 }  // namespace sluice

@@ -45,8 +45,9 @@ public:
 
     // Marks the ops of this step that have ended, for reports on a step that no thread goes on with.
     void mark_ended(std::vector<bool>& ended) const;
-    // The ops that have begun and not ended.
+    // At any time, by any thread: the ops that have begun and not ended; how many of all steps have ended.
     std::vector<OpId> begun() const;
+    std::uint64_t ended_ops() const;
 
 private:
     struct LaneThread {
@@ -56,8 +57,8 @@ private:
         std::vector<std::vector<CopyPiece>> copies;  // by place - 1; empty but for copies
         alignas(64) Signal issued;                   // ops, of all steps
         alignas(64) Signal ended;
-        std::uint32_t place = 0;  // of the op that it is at, 0 before the first
-        bool running = false;     // the op has begun
+        std::atomic<std::uint32_t> place{0};  // of the op that it is at, 0 before the first
+        std::atomic<bool> running{false};     // the op has begun
         std::minstd_rand random;
     };
 
@@ -65,7 +66,7 @@ private:
     void start_threads();
     void run_lane(LaneThread& lane);
     void run_steps(LaneThread& lane);
-    void run(LaneThread& lane, const IssuedOp& op);
+    void run(LaneThread& lane, const IssuedOp& op, std::uint64_t step);
     void run_kernels(const Op& op);
     void copy(LaneThread& lane, const IssuedOp& op, std::int64_t begin);
     void delay(LaneThread& lane) const;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "runtime/cpu/cpu_backend.h"
+#include "schedule/describe.h"
 #include "schedule/op_graph.h"
 #include "schedule/op_matches.h"
 #include "schedule/op_run.h"
@@ -80,6 +81,22 @@ void CpuRun::run_step() {
 
 Seconds CpuRun::step_time() const {
     return Seconds{static_cast<double>(executor_->step_end() - executor_->step_begin()) * 1e-9};
+}
+
+std::uint64_t CpuRun::ended_ops() const {
+    std::uint64_t ended = 0;
+    for (const CpuBackend* const backend : lanes_) ended += backend->ended_ops();
+    return ended;
+}
+
+std::string CpuRun::in_flight() const {
+    std::string text;
+    for (const CpuBackend* const backend : lanes_)
+        for (const OpId id : backend->begun()) {
+            const Op& op = schedule_.ops[index(id)];
+            text += fmt::format("{}{}, {}", text.empty() ? "" : "; ", describe(op), describe(op.tag));
+        }
+    return text;
 }
 
 void CpuRun::limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) {

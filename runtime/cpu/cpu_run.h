@@ -11,11 +11,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/units.h"
 #include "runtime/backend.h"
 #include "runtime/executor.h"
+#include "runtime/fault.h"
 #include "runtime/kernel_clock.h"
 #include "runtime/rank_arenas.h"
 #include "runtime/run_monitor.h"
@@ -39,6 +41,8 @@ struct CpuOptions {
     std::optional<CopyDelays> delay_copies;
     // Copies are held up to be no faster.
     std::optional<BytesPerSecond> copy_out_limit, copy_in_limit;
+    // A stalled op keeps its thread for ever: the destructor of the run then never returns.
+    std::optional<Fault> fault;
 };
 
 class CpuRun {
@@ -56,6 +60,11 @@ public:
     // Of the last step.
     const StepTimes& times() const { return times_; }
     Seconds step_time() const;
+
+    // For a thread that watches, at any time: ops of all steps that have ended; those that have begun and not ended, in
+    // one line.
+    std::uint64_t ended_ops() const;
+    std::string in_flight() const;
 
     // From the next step on; between steps only.
     void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit);

@@ -103,6 +103,7 @@ void CudaBackend::issue(const IssuedOp& op) {
         wait_for(stream, (*events_)[events_of_[index(lanes_[wait.lane].ops[wait.place - 1])].end()]);
     record((*events_)[at.first], stream);
     const Op& described = schedule_.ops[index(op.op)];
+    if (strikes(disturbances_.fault, steps_, op.op)) suffer(lane, described);
     if (std::holds_alternative<Copy>(described.work)) {
         copy(lane, op);
     } else {
@@ -119,6 +120,13 @@ void CudaBackend::issue(const IssuedOp& op) {
     record((*events_)[at.end()], stream);
     ++lane.issued;
     issuing_ = kNoOp;
+}
+
+void CudaBackend::suffer(LaneState& lane, const Op& op) {
+    if (disturbances_.fault->kind == Fault::Kind::kThrow)
+        throw EnvironmentError(fmt::format("{}, {}: {}", describe(op), describe(op.tag), kFailsOnPurpose));
+    mark_time(lane.stream->get(), lane.mark);
+    hold_until(lane.stream->get(), lane.mark, UINT64_MAX);
 }
 
 void CudaBackend::hold(LaneState& lane, Seconds time) {

@@ -21,6 +21,7 @@
 #include "runtime/cuda/nvtx_ranges.h"
 #include "runtime/cuda/stream_clock.h"
 #include "runtime/cuda/stream_events.h"
+#include "runtime/fault.h"
 #include "runtime/rank_arenas.h"
 #include "runtime/rank_program.h"
 #include "runtime/step_times.h"
@@ -36,6 +37,7 @@ struct Disturbances {
         Seconds most{200e-6};  // each copy is held up by up to this long before it begins and again before it ends
     };
     std::optional<Delays> delay_copies;
+    std::optional<Fault> fault;  // kStall: the op's stream is held for ever, so that nothing that waits for it returns
 };
 
 // Every lane is a stream, every op ends with an event; an op first waits for the events of its `waits`. Nothing waits
@@ -82,6 +84,7 @@ private:
 
     void prepare();
     std::vector<CopyPiece> pieces_of(const Op& op) const;
+    void suffer(LaneState& lane, const Op& op);
     void copy(LaneState& lane, const IssuedOp& op);
     void hold(LaneState& lane, Seconds time);
     void release_blocks(const IssuedOp& op);

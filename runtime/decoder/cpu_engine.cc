@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <utility>
 
@@ -124,7 +125,9 @@ public:
     const std::vector<StepFindings>& run_step() override {
         for (StepFindings& f : findings_) std::fill(f.loss_sum.begin(), f.loss_sum.end(), 0.0);
         step_begin_ = steady_now();
+        in_step_ = true;
         run_->run_step();
+        in_step_ = false;
         return findings_;
     }
     const StepTimes& times() const override { return run_->times(); }
@@ -132,6 +135,9 @@ public:
     void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) override { run_->limit_copies(lane, limit); }
     const RankArenas& arenas(Rank rank) const override { return arenas_[position(rank)]; }
     MemoryUse memory() const override;
+    StepProgress progress() override { return {in_step_, false, run_->ended_ops()}; }
+    std::string in_flight() override { return in_step_ ? run_->in_flight() : std::string(); }
+    void stop(FailureKind kind, const std::string& message) override { monitor_.fail(kind, message); }
 
 private:
     void add_loss_groups();
@@ -158,6 +164,7 @@ private:
     const std::optional<StandIns> stand_ins_;  // where not all ranks are local
     std::vector<std::size_t> position_;        // by rank: among the local ones, where it is one
     std::int64_t step_begin_ = 0;
+    std::atomic<bool> in_step_{false};
     RunMonitor monitor_;
     const std::vector<RankArenas> arenas_;
     const std::vector<float> rotary_;

@@ -59,6 +59,7 @@ EngineMaker cuda_engine_of(const DeviceOptions& options, const Scenario& scenari
     if (options.cpu.delay_copies)
         of_gpu.disturbances.delay_copies = {options.cpu.delay_copies->seed, options.cpu.delay_copies->most};
     of_gpu.disturbances.poison_on_release = options.cpu.poison_on_release;
+    of_gpu.disturbances.fault = options.cpu.fault;
     if (options.parts > 1) {
         of_gpu.device_of_rank = cuda::gpu_parts(static_cast<int>(options.parts));
         of_gpu.transport = cuda::in_process_transport();

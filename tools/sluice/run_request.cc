@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "tools/sluice/output.h"
 #include "tools/sluice/parse_arguments.h"
+#include "tools/sluice/parse_fault.h"
 
 namespace sluice {
 namespace {
@@ -36,7 +37,8 @@ std::int64_t read_count(const std::string& text, const char* flag, std::int64_t 
 
 // The words as they were given.
 struct Words {
-    std::string device = "cpu", parts, steps, data, seed, rate, warmup, clip, checkpoints, every, adapt, gpus, stall;
+    std::string device = "cpu", parts, steps, data, seed, rate, warmup, clip, checkpoints, every, adapt, gpus, stall,
+                fault;
     LaunchFlags launch;
     bool shuffle = false, deterministic = false;
 };
@@ -63,6 +65,8 @@ void refuse(const Words& words, const RunRequest& request) {
         throw InputError("sluice run: --resume needs --checkpoint DIR");
     if (words.checkpoints.empty() && !words.every.empty())
         throw InputError("sluice run: --every needs --checkpoint DIR");
+    if (!words.fault.empty() && !words.adapt.empty())
+        throw InputError("sluice run: --fault: is not for --adapt, which may replace the schedule that its op is of");
     refuse_beside_a_slice(words, request);
     for (const std::string* path : {&request.trace, &request.predicted}) {
         if (*path == "-")
@@ -87,6 +91,7 @@ void fill(TrainingOptions& options, const Words& words) {
     options.seed = static_cast<std::uint64_t>(read_count(words.seed, "--seed", 0));
     if (words.shuffle) options.shuffle_seed = options.seed;
     options.checkpoint_every = read_count(words.every, "--every", 0, 1);
+    if (!words.fault.empty()) options.device.cpu.fault = parse_fault(words.fault, options.steps);
     options.clip = read_number(words.clip, "--clip", 1, 1e30);
     const auto peak = static_cast<float>(read_number(words.rate, "--learning-rate", 3e-4, 1e3));
     const std::int64_t warmup = read_count(words.warmup, "--warmup", options.steps / 10);
@@ -115,6 +120,9 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
           &words.launch.rendezvous},
          {"--stall", "SECONDS",
           "end a step in which no op ends for so long, 0 for never (5, or 10 times the longest op)", &words.stall},
+         {"--fault", "KIND:STEP:OP",
+          "in that step of this run make that op fail (throw) or never end (stall), to see that the run ends",
+          &words.fault},
          {"--deterministic", "", "the same bits in every run, on a GPU too, where it costs speed and memory", nullptr,
           &words.deterministic},
          {"--steps", "N", "train until step N has been done", &words.steps},

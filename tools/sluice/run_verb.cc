@@ -13,6 +13,7 @@
 #include "models/kernel_cost.h"
 #include "tools/sluice/adapt_placement.h"
 #include "tools/sluice/choose_plan.h"
+#include "tools/sluice/parse_fault.h"
 #include "tools/sluice/predicted_trace.h"
 #include "tools/sluice/report.h"
 #include "tools/sluice/run_job.h"
@@ -114,6 +115,12 @@ void print_prediction(const PlannedRun& planned, const RunRequest& request) {
     std::fflush(stdout);
 }
 
+// Threads that wait for each other on the CPU are seen to be stuck without a watch.
+bool watched(const RunRequest& request) {
+    const DeviceOptions& device = request.options.device;
+    return device.device == Device::kCuda || request.stall || device.cpu.fault;
+}
+
 // Of several processes the first speaks for all.
 bool leads(const RunRequest& request) { return request.place.process == 0; }
 
@@ -186,6 +193,7 @@ int run_verb(const Arguments& arguments) {
     } else {
         expect_place_for(request->options.device, request->place.processes, planned->schedule.ranks.size());
     }
+    if (const auto& fault = request->options.device.cpu.fault) expect_op_of(*fault, planned->schedule, planned->alone);
     expect_usable(request->options, planned->scenario);
     if (!alone && leads(*request)) print_prediction(*planned, *request);
 
@@ -198,7 +206,7 @@ int run_verb(const Arguments& arguments) {
             if (leads(*request)) fmt::print(stderr, "{}\n", note);
         adapted = train(training, *request);
     };
-    if (request->options.device.device == Device::kCuda) {
+    if (watched(*request)) {
         RunJob job(request->place, planned->schedule, stall_limit(*request, *planned));
         request->options.device.job = &job;
         job.run(run);
