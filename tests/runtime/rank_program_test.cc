@@ -174,5 +174,23 @@ TEST(Executor, ABackendThatThrowsEndsTheRun) {
     }
 }
 
+// A process of several runs some of the ranks.
+TEST(Executor, AnErrorNamesTheRankAndNotItsPlaceInTheProcess) {
+    const Schedule schedule = random_program(3, {.ranks = 2, .ops = 6});
+    const Rank local[] = {Rank{1}};
+    const std::vector<RankProgram> programs = rank_programs(schedule, local);
+    std::vector<std::unique_ptr<Backend>> backends;
+    backends.push_back(std::make_unique<FailingBackend>());
+    RunMonitor monitor;
+    Executor executor(programs, backends, monitor);
+    executor.run_step();
+    try {
+        executor.run_step();
+        ADD_FAILURE() << "ran";
+    } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(), "rank 1: no more data");
+    }
+}
+
 }  // namespace
 }  // namespace sluice
