@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/tools/derived_scenario.h"
+#include "tests/tools/ranks_of_ops.h"
 #include "tests/tools/run_sluice.h"
 #include "tests/tools/small_training.h"
 
@@ -32,20 +32,10 @@ struct Faults : testing::Test {
     TemporaryFolder folder;
     std::string scenario = write_scenario(folder, scenario_text({.sp = 2, .pp = 2}));
 
-    std::vector<std::string> ranks_of_ops() const {
+    std::vector<FaultPoint> random_points(std::uint32_t seed, std::size_t count) const {
         const Finished lowered = run_sluice({"lower", scenario});
         EXPECT_EQ(lowered.code, 0) << lowered.err;
-        std::istringstream in(lowered.out);
-        std::vector<std::string> ranks;
-        for (std::string line, word, id, rank; std::getline(in, line);) {
-            std::istringstream words(line);
-            if (words >> word >> id >> rank && word == "op") ranks.push_back(rank.substr(1));
-        }
-        return ranks;
-    }
-
-    std::vector<FaultPoint> random_points(std::uint32_t seed, std::size_t count) const {
-        const std::vector<std::string> ranks = ranks_of_ops();
+        const std::vector<std::string> ranks = ranks_of_ops(lowered.out);
         EXPECT_GT(ranks.size(), 200U);
         std::mt19937 random(seed);
         std::vector<FaultPoint> points;

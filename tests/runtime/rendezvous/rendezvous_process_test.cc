@@ -10,7 +10,7 @@
 #include <string_view>
 #include <thread>
 
-#include "tests/runtime/rendezvous/process_group.h"
+#include "tests/support/process_group.h"
 
 namespace sluice {
 namespace {

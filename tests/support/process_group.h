@@ -1,4 +1,4 @@
-// Processes of a test: started, killed, and waited for.
+// Processes of a test, each with a process group of its own: started, killed, and waited for.
 #pragma once
 
 #include <sys/types.h>
@@ -14,6 +14,7 @@ struct EndedProcess {
     int code = -1;       // of exit; -1 when a signal ended it
     int signal = 0;      // that ended it
     std::string output;  // of stdout
+    std::string errors;  // of stderr
 };
 
 class ProcessGroup {
@@ -22,17 +23,19 @@ public:
 
     // `variables`: "NAME=VALUE", beside those of this process.
     void start(const std::vector<std::string>& command, const std::vector<std::string>& variables);
-    void signal(std::size_t process, int number) const;
-    // The lines that it has printed so far.
+    void signal(std::size_t process, int number) const;  // not to what it has started
+    // The lines that it has printed so far, on stdout. To be asked often: a full pipe keeps a process waiting.
     std::size_t lines(std::size_t process);
+    // Of a process that has ended: whether what it had started has ended, too.
+    bool left_nothing(std::size_t process) const;
     // Nothing when it still runs at `until`.
     std::optional<EndedProcess> wait(std::size_t process, std::chrono::steady_clock::time_point until);
 
 private:
     struct Running {
         pid_t pid = -1;
-        int output = -1;
-        std::string text;
+        int output = -1, errors = -1;
+        std::string text, error_text;
         bool reaped = false;
     };
     static void drain(Running& process);
