@@ -243,17 +243,24 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     begin_pass("offload and placement");
     const PlacementContext context = placement_context(scenario, plan.subsequences, plan.stages, step);
     fill_windows(context, plan.stages);
-    if (options.only_fit && given == nullptr) {
+    const auto cannot_fit = [&] {
         result.memory = memory_floors(context, plan.stages);
-        if (std::any_of(result.memory.begin(), result.memory.end(), exceeds)) {
-            result.reasons.push_back("at least what has to live at once exceeds the memory");
-            return result;
-        }
+        return std::any_of(result.memory.begin(), result.memory.end(), exceeds);
+    };
+    if (options.only_fit && given == nullptr && cannot_fit()) {
+        result.reasons.push_back("at least what has to live at once exceeds the memory");
+        return result;
     }
     if (given != nullptr)
         for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].offloaded = (*given)[s];
+    const std::vector<StagePlan> undecided = plan.stages;
     Placed placed =
         given != nullptr ? place(context, plan, rounding) : decide_and_place(context, plan, options.only_fit, rounding);
+    // What only_fit finds to fit is found here, too: by its own search, where the one for the fastest ends without.
+    if (given == nullptr && !options.only_fit && !fits(scenario, placed) && !cannot_fit()) {
+        plan.stages = undecided;
+        placed = decide_and_place(context, plan, true, rounding);
+    }
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     result.memory = needs_of(scenario, placed);
     if (!result.feasible() || options.only_fit) return result;

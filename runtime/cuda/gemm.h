@@ -50,8 +50,9 @@ public:
 
     // Chooses the algorithm of a shape, once. With `scratch` (device memory, whose values are lost; at least
     // gemm_scratch_bytes of the shape) the library's best proposals are timed on `stream`, in about 50 ms, and the
-    // fastest is taken; without, or with less of it, its first proposal. Waits. Throws InputError for a shape that the
-    // library has no algorithm for.
+    // fastest is taken; where a call takes more than half a millisecond, the fastest of the best under load, in some
+    // 50 ms each, or what was the fastest so for a shape that differs in one extent. Without, or with less of it, its
+    // first proposal. Waits. Throws InputError for a shape that the library has no algorithm for.
     void prepare(const GemmShape&, Stream stream, std::span<std::byte> scratch = {});
 
     // Requires: prepared; every operand begins at a multiple of 16 bytes. Allocates nothing.

@@ -156,6 +156,7 @@ void CudaEngine::bind(const CudaOptions& options) {
     bound_.resize(parts_.schedule.ops.size());
     for (std::size_t k = 0; k < ranks_.size(); ++k) {
         ranks_[k]->bind(transport_of(k), !options.deterministic, bound_);
+        ranks_[k]->warm_up(bound_);
         ranks_[k]->clear(options.disturbances.poison_on_release ? kDevicePoison : 0);
     }
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "runtime/cuda/disturbance.h"
 #include "runtime/cuda/elementwise.h"
 #include "runtime/cuda/engine_memory.h"
+#include "runtime/cuda/stream_events.h"
 #include "runtime/cuda/vocabulary_loss.h"
 #include "runtime/cuda_decoder/bind_op.h"
 #include "runtime/decoder/made_tensors.h"
@@ -77,6 +79,37 @@ void LocalRank::bind(Transport* transport, bool try_algorithms, std::span<BoundC
                               try_algorithms ? device_arena_.bytes() : std::span<std::byte>{}});
     for (const Op& op : parts_.schedule.ops)
         if (op.rank == rank_) bound[index(op.id)] = bind_op(*context_, op);
+}
+
+namespace {
+
+// Queries times keys of the op's attention; 0: it has none.
+double attention_size(const Op& op) {
+    const auto* const compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr) return 0;
+    double size = 0;
+    for (const Kernel& kernel : compute->kernels)
+        if (const auto* const a = std::get_if<Attention>(&kernel.shape))
+            size = std::max(size, static_cast<double>(a->queries) * static_cast<double>(a->keys));
+    return size;
+}
+
+}  // namespace
+
+void LocalRank::warm_up(std::span<const BoundCudaOp> bound) {
+    device_->make_current();
+    std::map<Phase, const Op*> largest;
+    for (const Op& op : parts_.schedule.ops) {
+        if (op.rank != rank_ || attention_size(op) == 0) continue;
+        const Op*& of_phase = largest[op.tag.phase];
+        if (of_phase == nullptr || attention_size(op) > attention_size(*of_phase)) of_phase = &op;
+    }
+    const Events none(0);
+    for (const auto& [phase, op] : largest) {
+        StreamClock clock(stream_.get(), none, 0, 0);
+        bound[index(op->id)](clock);
+    }
+    stream_.wait();
 }
 
 void LocalRank::clear(std::uint32_t word) {

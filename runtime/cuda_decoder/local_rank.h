@@ -34,6 +34,9 @@ public:
     // Finds what every op of the rank runs and fills both arenas with `word`, the host's only if that is not 0.
     // `bound` is by op of the schedule. The transport may be null where the rank talks to nobody.
     void bind(Transport* transport, bool try_algorithms, std::span<BoundCudaOp> bound);
+    // Runs the op with the largest attention of every phase once, on whatever lies in the arena: what the libraries
+    // load with their kernels is there before the first step, or memory is short before it. Waits.
+    void warm_up(std::span<const BoundCudaOp> bound);
     void clear(std::uint32_t word);
 
     void read(const ParameterSlice&, ParameterState, std::span<float> values) const;

@@ -217,6 +217,7 @@ private:
 
 GpuFigures profile_gpu(bool quick, int parts, const ProfileProgress& progress) {
     if (parts > 1) raise_stream_connections();
+    WholeDevice().make_current();  // the first, whichever this thread used last
     GpuMachine machine = describe_machine();
     expect_free_memory(parts);
     return Profiling(std::move(machine), cut_gpu(parts), quick, progress).measure();
