@@ -143,6 +143,14 @@ bool fits(const Scenario& scenario, const Placed& placed) {
     return std::none_of(needs.begin(), needs.end(), exceeds);
 }
 
+// The two searches differ by what packing and whole tensors lose, a few percent.
+bool just_fails(const std::vector<MemoryNeed>& needs) {
+    constexpr double kMostLost = 0.1;
+    double worst = 0;
+    for (const MemoryNeed& need : needs) worst = std::max(worst, need.excess() / need.usable);
+    return worst > 0 && worst < kMostLost;
+}
+
 // Is it known whether the step fits? It does when everything fits. An adaptive one does not when a host is too small
 // for the first amounts, the fewest bytes that live bytes allow: lower limits only move more.
 bool fit_is_known(const PlacementContext& context, const Placed& placed, bool first) {
@@ -256,10 +264,12 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     const std::vector<StagePlan> undecided = plan.stages;
     Placed placed =
         given != nullptr ? place(context, plan, rounding) : decide_and_place(context, plan, options.only_fit, rounding);
-    // What only_fit finds to fit is found here, too: by its own search, where the one for the fastest ends without.
-    if (given == nullptr && !options.only_fit && !fits(scenario, placed) && !cannot_fit()) {
+    // Whether something fits is one answer, whatever is asked: where one of the two searches of the three-way rule, for
+    // what is fastest and for what fits, just fails, the other is asked.
+    if (given == nullptr && std::holds_alternative<ThreeWay>(scenario.policy.placement) &&
+        just_fails(needs_of(scenario, placed)) && !cannot_fit()) {
         plan.stages = undecided;
-        placed = decide_and_place(context, plan, true, rounding);
+        placed = decide_and_place(context, plan, !options.only_fit, rounding);
     }
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     result.memory = needs_of(scenario, placed);
