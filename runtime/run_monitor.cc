@@ -59,7 +59,6 @@ void RunMonitor::wait(Signal& signal, std::uint64_t target) {
 void RunMonitor::fail(FailureKind kind, std::string message) {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
-    failed_ = true;
     failure_ = {kind, std::move(message)};
     stop_locked();
 }
@@ -81,16 +80,21 @@ void RunMonitor::stop() {
     stop_locked();
 }
 
-void RunMonitor::throw_failure() const {
+std::optional<RunFailure> RunMonitor::failure() const {
     const std::lock_guard lock(mutex_);
-    if (!failed_) return;
-    switch (failure_.kind) {
+    return failure_;
+}
+
+void RunMonitor::throw_failure() const {
+    const std::optional<RunFailure> failed = failure();
+    if (!failed) return;
+    switch (failed->kind) {
         case FailureKind::kInput:
-            throw InputError(failure_.message);
+            throw InputError(failed->message);
         case FailureKind::kEnvironment:
-            throw EnvironmentError(failure_.message);
+            throw EnvironmentError(failed->message);
         case FailureKind::kInternal:
-            throw InternalError(failure_.message);
+            throw InternalError(failed->message);
     }
 }
 
@@ -102,9 +106,8 @@ void RunMonitor::enter(Waiting& waiting) {
     first_ = &waiting;
     ++waiting_;
     if (stopped_ || !stuck()) return;
-    failed_ = true;
-    failure_ = {FailureKind::kInternal, "the step is stuck: every thread waits for another"};
-    if (explain_) failure_.message = "the step is stuck: " + explain_();
+    failure_ = {FailureKind::kInternal, explain_ ? "the step is stuck: " + explain_()
+                                                 : "the step is stuck: every thread waits for another"};
     stop_locked();
 }
 

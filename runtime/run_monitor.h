@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "runtime/signal.h"
@@ -50,7 +51,8 @@ public:
 
     bool stopped() const { return stopped_.load(std::memory_order_seq_cst); }
 
-    // Throws the failure as the error of its kind, if there is one. Any number of times.
+    // The failure, if there is one; thrown as the error of its kind. Any number of times.
+    std::optional<RunFailure> failure() const;
     void throw_failure() const;
 
 private:
@@ -67,8 +69,7 @@ private:
 
     mutable std::mutex mutex_;
     std::atomic<bool> stopped_{false};
-    bool failed_ = false;
-    RunFailure failure_;
+    std::optional<RunFailure> failure_;
     Waiting* first_ = nullptr;  // waits in progress, linked through the stacks of their threads
     std::size_t waiting_ = 0, threads_ = 0;
     std::function<std::string()> explain_;

@@ -106,9 +106,11 @@ public:
     }
     const RankArenas& arenas(Rank rank) const override { return ranks_[position_of(rank)]->arenas(); }
     MemoryUse memory() const override;
-    StepProgress progress() override;
-    std::string in_flight() override;
+    bool in_step() const override { return in_step_; }
+    std::optional<RunFailure> failure() const override { return monitor_.failure(); }
     void stop(FailureKind kind, const std::string& message) override { monitor_.fail(kind, message); }
+    std::uint64_t ended_ops() override;
+    std::string in_flight() override;
 
 private:
     void add_rank(Rank rank, std::shared_ptr<const DevicePart> device, const CudaOptions& options);
@@ -191,10 +193,10 @@ const std::vector<StepFindings>& CudaEngine::run_step() {
     return findings_;
 }
 
-StepProgress CudaEngine::progress() {
-    StepProgress progress{in_step_, false, 0};
-    for (CudaBackend* const backend : lanes_) progress.ended += backend->ended_ops();
-    return progress;
+std::uint64_t CudaEngine::ended_ops() {
+    std::uint64_t ended = 0;
+    for (CudaBackend* const backend : lanes_) ended += backend->ended_ops();
+    return ended;
 }
 
 std::string CudaEngine::in_flight() {

@@ -135,9 +135,11 @@ public:
     void limit_copies(LaneKind lane, std::optional<BytesPerSecond> limit) override { run_->limit_copies(lane, limit); }
     const RankArenas& arenas(Rank rank) const override { return arenas_[position(rank)]; }
     MemoryUse memory() const override;
-    StepProgress progress() override { return {in_step_, false, run_->ended_ops()}; }
-    std::string in_flight() override { return in_step_ ? run_->in_flight() : std::string(); }
+    bool in_step() const override { return in_step_; }
+    std::optional<RunFailure> failure() const override { return monitor_.failure(); }
     void stop(FailureKind kind, const std::string& message) override { monitor_.fail(kind, message); }
+    std::uint64_t ended_ops() override { return run_->ended_ops(); }
+    std::string in_flight() override { return in_step_ ? run_->in_flight() : std::string(); }
 
 private:
     void add_loss_groups();

@@ -16,7 +16,6 @@
 #include "runtime/rank_arenas.h"
 #include "runtime/run_monitor.h"
 #include "runtime/run_shape.h"
-#include "runtime/step_progress.h"
 #include "runtime/step_times.h"
 #include "scenarios/scenario.h"
 #include "schedule/schedule.h"
@@ -56,12 +55,15 @@ public:
     virtual const RankArenas& arenas(Rank) const = 0;  // of a local rank
     virtual MemoryUse memory() const = 0;
 
-    // For a thread that watches, one at a time, at any time: how far the local ranks are, which ops are in flight (one
-    // line; empty between steps), and how to end every wait of the run. An engine that nobody needs to watch does
-    // nothing.
-    virtual StepProgress progress() { return {}; }
-    virtual std::string in_flight() { return {}; }
+    // For threads that watch, at any time. These return at once: whether a step is under way, what the run failed with,
+    // and an end to every wait of the run. An engine that nobody needs to watch does nothing.
+    virtual bool in_step() const { return false; }
+    virtual std::optional<RunFailure> failure() const { return {}; }
     virtual void stop(FailureKind, const std::string&) {}
+    // These look at the device, which may keep them for long; by one thread at a time. How many ops of the local ranks
+    // have ended in all steps, and which are in flight: one line; empty between steps.
+    virtual std::uint64_t ended_ops() { return 0; }
+    virtual std::string in_flight() { return {}; }
 };
 
 // What an engine is made for; it outlives the engine and does not move.

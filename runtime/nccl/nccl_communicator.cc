@@ -53,18 +53,22 @@ int NcclCommunicator::state() {
     return code == kNcclSuccess ? now : code;
 }
 
+// A call that is being made says itself how it went: whoever watches others, too, does not wait for it.
 void NcclCommunicator::check() {
-    const std::lock_guard lock(mutex_);
-    if (aborted_ || comm_ == nullptr || monitor_.stopped()) return;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || aborted_ || comm_ == nullptr || monitor_.stopped()) return;
     const int now = state();
     if (now != kNcclSuccess && now != kNcclInProgress)
         monitor_.fail(FailureKind::kEnvironment, failure(now, "a call under way"));
 }
 
+// It may wait for the GPU: without the lock, so that a thread which asks about its call is told at once that it is over.
 void NcclCommunicator::abort() {
-    const std::lock_guard lock(mutex_);
-    if (aborted_) return;
-    aborted_ = true;
+    {
+        const std::lock_guard lock(mutex_);
+        if (aborted_) return;
+        aborted_ = true;  // no call begins any more, and none is being made
+    }
     if (comm_ != nullptr) nccl_.abort(comm_);
 }
 

@@ -20,7 +20,7 @@ public:
     // `name` is for messages: "group 2". Refers to the monitor and the functions.
     NcclCommunicator(const NcclFunctions& nccl, std::string name, std::uint32_t member, RunMonitor& monitor)
         : nccl_(nccl), name_(std::move(name)), member_(member), monitor_(monitor) {}
-    ~NcclCommunicator() { abort(); }  // between steps nothing is under way
+    ~NcclCommunicator() { abort(); }
     NcclCommunicator(const NcclCommunicator&) = delete;
     NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
@@ -44,8 +44,10 @@ public:
         settle(code, what);
     }
 
-    // By the watching thread. check() makes a failure of the communicator one of the run.
+    // By the watching thread: makes a failure of the communicator one of the run. Never waits.
     void check();
+    // By any thread, once; later calls return at once. Waits for every kernel of the GPU, also for those of other
+    // communicators: several are aborted at the same time (local_communicators.h).
     void abort();
 
 private:

@@ -4,49 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <deque>
 #include <map>
 #include <set>
-#include <stop_token>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
 #include "runtime/communicators.h"
 #include "runtime/cuda/check.h"
 #include "runtime/member_share.h"
+#include "runtime/nccl/local_communicators.h"
 #include "runtime/nccl/message_ends.h"
 #include "runtime/nccl/nccl_communicator.h"
 #include "runtime/rendezvous/call_list.h"
 
 namespace sluice::cuda {
 namespace {
-
-constexpr std::chrono::milliseconds kLook{20};
-
-// All communicators of this process, and the thread that looks after them.
-class LocalCommunicators {
-public:
-    ~LocalCommunicators() { watch_ = {}; }
-
-    NcclCommunicator& add(const NcclFunctions& nccl, const std::string& name, std::uint32_t member,
-                          RunMonitor& monitor) {
-        return all_.emplace_back(nccl, name, member, monitor);
-    }
-    void watch(RunMonitor& monitor) {
-        watch_ = std::jthread([this, &monitor](const std::stop_token& stop) {
-            while (!stop.stop_requested()) {
-                for (NcclCommunicator& comm : all_) monitor.stopped() ? comm.abort() : comm.check();
-                std::this_thread::sleep_for(kLook);
-            }
-        });
-    }
-
-private:
-    std::deque<NcclCommunicator> all_;
-    std::jthread watch_;
-};
 
 void copy_in_place(const TransportCall& call, std::span<const std::byte> from, std::span<std::byte> to) {
     if (from.data() == to.data()) return;

@@ -88,7 +88,6 @@ JobLink::JobLink(std::uint32_t process, JoinedJob job, const JobLimits& limits)
 JobLink::~JobLink() {
     {
         const std::lock_guard lock(mutex_);
-        run_.reset();
         leaving_ = true;
         leaving_at_ = Clock::now();
         for (Link& link : links_) {
@@ -163,22 +162,30 @@ std::vector<JobLink::RoundTrip> JobLink::round_trips(std::uint32_t to, std::size
 
 void JobLink::watch(JobRun run) {
     const std::lock_guard lock(mutex_);
-    run_ = std::move(run);
+    run_.emplace(names_[process_], std::move(run));
+    run_ends_ = false;
     last_in_flight_.clear();
-    stopped_run_ = false;
     if (failure_) stop_run(failure_->kind, failure_->message);
 }
 
+// Without the lock where it may wait for the device: the thread has to be able to end the process meanwhile.
 void JobLink::unwatch() {
+    {
+        const std::lock_guard lock(mutex_);
+        last_in_flight_ = in_flight();
+        run_ends_ = true;
+    }
+    run_->end();
     const std::lock_guard lock(mutex_);
-    last_in_flight_ = in_flight();
     run_.reset();
 }
 
 // Of a run that is being unwound, what it did last.
-std::string JobLink::in_flight() const { return run_ ? cut(run_->in_flight(), in_flight_limit_) : last_in_flight_; }
+std::string JobLink::in_flight() {
+    return run_ && !run_ends_ ? cut(run_->in_flight(), in_flight_limit_) : last_in_flight_;
+}
 
-StepProgress JobLink::progress() const {
+StepProgress JobLink::progress() {
     StepProgress progress = run_ ? run_->progress() : StepProgress{};
     progress.waiting = waiting_ && !progress.in_step;
     return progress;
@@ -187,10 +194,14 @@ StepProgress JobLink::progress() const {
 void JobLink::begin_failure(FailureKind kind, const std::string& message) {
     {
         const std::lock_guard lock(mutex_);
-        const bool named = names_.size() == 1 || message.starts_with(names_[process_]);
-        fail_job(kind, named ? message : fmt::format("{}: {}", names_[process_], message));
+        fail_job(kind, named(message));
     }
     wake();
+}
+
+std::string JobLink::named(const std::string& message) const {
+    const bool is_named = names_.size() == 1 || message.starts_with(names_[process_]);
+    return is_named ? message : fmt::format("{}: {}", names_[process_], message);
 }
 
 std::optional<JobVerdict> JobLink::verdict() {
@@ -321,11 +332,18 @@ void JobLink::lose(Link& link, const std::string& how) {
 
 void JobLink::tick() {
     if (!leaving_) {
+        notice_failure();
         give_signs_of_life();
         watch_others();
     }
     conclude_when_reported();
     abandon_when_stuck();
+}
+
+// Whoever waits for the run tells of its failure when it has been unwound, which may take long, or never end.
+void JobLink::notice_failure() {
+    if (failure_ || verdict_ || !run_) return;
+    if (const std::optional<RunFailure> failure = run_->failure()) fail_job(failure->kind, named(failure->message));
 }
 
 void JobLink::give_signs_of_life() {
@@ -379,9 +397,7 @@ void JobLink::fail_job(FailureKind kind, const std::string& message) {
 }
 
 void JobLink::stop_run(FailureKind kind, const std::string& message) {
-    if (!run_ || stopped_run_) return;
-    stopped_run_ = true;
-    run_->stop(kind, message);
+    if (run_) run_->stop(kind, message);
 }
 
 // Process 0 waits for what all were doing; the others for what process 0 then says, a little longer.
@@ -420,9 +436,8 @@ void JobLink::conclude(JobVerdict verdict) {
 }
 
 void JobLink::abandon_when_stuck() {
-    if (!verdict_ || leaving_ || abandoned_ || !run_ || Clock::now() - verdict_at_ < limits_.unwinding) return;
-    abandoned_ = true;
-    if (run_->abandon) run_->abandon(*verdict_);
+    if (!verdict_ || leaving_ || !run_ || Clock::now() - verdict_at_ < limits_.unwinding) return;
+    run_->abandon(*verdict_);
 }
 
 // When all has been said and the others have heard it.

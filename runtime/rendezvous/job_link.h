@@ -17,6 +17,7 @@
 #include "runtime/rendezvous/job_member.h"
 #include "runtime/rendezvous/job_watch.h"
 #include "runtime/rendezvous/join_job.h"
+#include "runtime/rendezvous/watched_run.h"
 
 namespace sluice {
 
@@ -41,7 +42,7 @@ public:
     std::vector<RoundTrip> round_trips(std::uint32_t to, std::size_t count);  // at process 0
 
     void watch(JobRun run);
-    void unwatch();
+    void unwatch();  // returns when nobody calls the run any more
 
     void begin_failure(FailureKind kind, const std::string& message);  // of this process
     std::optional<JobVerdict> verdict();                               // waits for it, where there is a failure
@@ -75,14 +76,16 @@ private:
     void handle_elsewhere(Link& link, const Frame& frame);
     void lose(Link& link, const std::string& how);
     void tick();
+    void notice_failure();
     void give_signs_of_life();
     void watch_others();
     void fail_job(FailureKind kind, const std::string& message);
     void stop_run(FailureKind kind, const std::string& message);
     void conclude_when_reported();
     void conclude(JobVerdict verdict);
-    std::string in_flight() const;
-    StepProgress progress() const;
+    std::string in_flight();
+    StepProgress progress();
+    std::string named(const std::string& message) const;
     JobVerdict own_verdict() const;
     void abandon_when_stuck();
     bool finished() const;
@@ -99,13 +102,14 @@ private:
     std::condition_variable changed_;
     std::vector<Link> links_;
     JobWatch watch_;  // at process 0
-    std::optional<JobRun> run_;
+    std::optional<WatchedRun> run_;
+    bool run_ends_ = false;       // it is about to be watched no more
     std::string last_in_flight_;  // of a run that is watched no more
     bool waiting_ = false;        // the caller, in receive()
     std::optional<Failure> failure_;
     std::optional<JobVerdict> verdict_;
     Clock::time_point verdict_at_, signed_at_, leaving_at_;
-    bool leaving_ = false, stopped_run_ = false, abandoned_ = false;
+    bool leaving_ = false;
     std::thread thread_;  // last
 };
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,15 +37,24 @@ struct JobLimits {
     std::chrono::milliseconds unwinding{1500};  // after the verdict, until the run has ended by itself
 };
 
-// What a process is asked while it runs, by a thread that must not be kept: from now on it answers within
-// milliseconds, and never waits for a step.
+// What a process is asked while it runs. Some of it by the thread that keeps the connections and ends what hangs: it
+// must not be kept itself. So these return at once whatever the run and its devices are doing, also while one of those
+// below does not return.
 struct JobRun {
-    std::function<StepProgress()> progress;
-    std::function<std::string()> in_flight;  // "rank 3: op 12 (rank 3, compute) for 1.2 s"; empty: nothing
+    std::function<bool()> in_step;  // StepProgress has what it means
+    // Once the run has failed by itself: the job then ends with it, although the run may still be unwound, for however
+    // long. The message may already name the rank. Empty: it does not say.
+    std::function<std::optional<RunFailure>()> failure;
     // The job has failed, here or elsewhere: end every wait. Called once.
     std::function<void(FailureKind, const std::string& message)> stop;
-    // The run has not ended within `unwinding` of the verdict: some call of it never returns. End the process.
+    // The run has not ended within `unwinding` of the verdict: some call of it never returns. End the process. Called
+    // once; empty: nobody does.
     std::function<void(const JobVerdict&)> abandon;
+
+    // These look at the device, and so may take long, or never return: they are called aside, by a thread of their own,
+    // one at a time. Until they return no op has ended since they last did. An exception is no answer.
+    std::function<std::uint64_t()> ended_ops;  // of all steps; only goes up
+    std::function<std::string()> in_flight;    // "rank 3: op 12 (rank 3, compute) for 1.2 s"; empty: nothing
 };
 
 }  // namespace sluice

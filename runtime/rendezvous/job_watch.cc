@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace sluice {
 namespace {
 
 double seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+// A process is named by its ranks.
+std::string_view has(std::string_view name) { return name.starts_with("ranks ") ? "have" : "has"; }
 
 }  // namespace
 
@@ -32,9 +36,9 @@ std::optional<JobWatch::Alarm> JobWatch::check(Time now) const {
         const Watched& w = watched_[p];
         if (!w.left && now - w.heard > limits_.silence)
             return Alarm{p, true,
-                         fmt::format("{} has said nothing for {:.1f} s: its machine or the network is down, or it was "
+                         fmt::format("{} {} said nothing for {:.1f} s: its machine or the network is down, or it was "
                                      "stopped",
-                                     w.name, seconds(now - w.heard))};
+                                     w.name, has(w.name), seconds(now - w.heard))};
     }
     return stall(now);
 }
@@ -54,11 +58,11 @@ std::optional<JobWatch::Alarm> JobWatch::stall(Time now) const {
         if (!stillest || w.moved < watched_[*stillest].moved) stillest = p;
     }
     if (!stillest || now - latest <= limits_.stall) return std::nullopt;
-    return Alarm{
-        *stillest, false,
-        fmt::format("no op of any rank has ended for {:.1f} s: the step is stuck; {} has been still for "
-                    "longest, {:.1f} s",
-                    seconds(now - latest), watched_[*stillest].name, seconds(now - watched_[*stillest].moved))};
+    const Watched& w = watched_[*stillest];
+    return Alarm{*stillest, false,
+                 fmt::format("no op of any rank has ended for {:.1f} s: the step is stuck; {} {} been still for "
+                             "longest, {:.1f} s",
+                             seconds(now - latest), w.name, has(w.name), seconds(now - w.moved))};
 }
 
 }  // namespace sluice

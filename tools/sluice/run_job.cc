@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -44,16 +45,32 @@ std::string name_of(const std::vector<Rank>& ranks) {
 
 }  // namespace
 
-// The engine comes and goes while the job is watched.
+// The engine comes and goes while the job is watched. Two locks, so that a look at its device that does not end keeps
+// nobody from stopping it, not even while it waits to go.
 struct RunJob::Watched {
-    std::mutex mutex;
-    Engine* engine = nullptr;
+    std::mutex looking;  // by who looks at its device
+    std::mutex calling;  // by who calls what returns at once
+    Engine* engine = nullptr;           // written with both
+    std::optional<RunFailure> failure;  // of one that has gone, since its run is being unwound
 
+    // With a lock of the two.
     template <class Ask, class Result = std::invoke_result_t<Ask, Engine&>>
-    Result ask(const Ask& ask) {
+    Result ask(std::mutex& mutex, const Ask& ask) {
         const std::lock_guard lock(mutex);
         if (engine == nullptr) return Result();
         return ask(*engine);
+    }
+
+    std::optional<RunFailure> failed() {
+        const std::lock_guard lock(calling);
+        return engine == nullptr ? failure : engine->failure();
+    }
+
+    void set(Engine* next) {
+        const std::lock_guard looks(looking);
+        const std::lock_guard calls(calling);
+        failure = engine == nullptr ? std::nullopt : engine->failure();
+        engine = next;
     }
 };
 
@@ -65,12 +82,15 @@ RunJob::RunJob(const LaunchPlace& place, const Schedule& schedule, std::chrono::
     rendezvous_ =
         std::make_unique<Rendezvous>(place, JobMember{name_of(local_), fingerprint(to_binary(schedule))}, limits);
     JobRun run;
-    run.progress = [this] { return watched_->ask([](Engine& e) { return e.progress(); }); };
-    run.in_flight = [this] { return watched_->ask([](Engine& e) { return e.in_flight(); }); };
-    run.stop = [this](FailureKind kind, const std::string& message) {
-        watched_->ask([&](Engine& e) { return e.stop(kind, message), 0; });
+    Watched& w = *watched_;
+    run.in_step = [&w] { return w.ask(w.calling, [](Engine& e) { return e.in_step(); }); };
+    run.failure = [&w] { return w.failed(); };
+    run.stop = [&w](FailureKind kind, const std::string& message) {
+        w.ask(w.calling, [&](Engine& e) { return e.stop(kind, message), 0; });
     };
     run.abandon = abandon;
+    run.ended_ops = [&w] { return w.ask(w.looking, [](Engine& e) { return e.ended_ops(); }); };
+    run.in_flight = [&w] { return w.ask(w.looking, [](Engine& e) { return e.in_flight(); }); };
     watch_ = std::make_unique<Rendezvous::Watch>(*rendezvous_, std::move(run));
 }
 
@@ -78,10 +98,7 @@ RunJob::~RunJob() = default;
 
 bool RunJob::leads() const { return place_.process == 0; }
 
-void RunJob::watch(Engine* engine) {
-    const std::lock_guard lock(watched_->mutex);
-    watched_->engine = engine;
-}
+void RunJob::watch(Engine* engine) { watched_->set(engine); }
 
 void RunJob::run(const std::function<void()>& body) { run_in_job(*rendezvous_, body); }
 

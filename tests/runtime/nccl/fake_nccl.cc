@@ -1,5 +1,8 @@
 #include "tests/runtime/nccl/fake_nccl.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -35,16 +38,21 @@ struct World {  // a communicator
 
 struct ncclComm {
     World* world = nullptr;
+    const void* gpu = nullptr;
     std::size_t member = 0, calls = 0;
     int looks = 0;
     bool aborted = false;
+    bool under_way() const { return !aborted && world->done < calls; }
 };
 
 namespace sluice::cuda {
 namespace {
 
+constexpr std::chrono::seconds kForEver{5};  // of an abort
+
 struct State {
     std::mutex mutex;
+    std::condition_variable aborted;
     std::map<NcclId, World> worlds;
     std::deque<ncclComm> comms;
     std::uint8_t ids = 0;
@@ -55,6 +63,7 @@ State& state() {
     static State* const made = new State;  // outlives every thread of a test
     return *made;
 }
+thread_local const void* current_gpu = nullptr;
 thread_local bool in_group = false;
 thread_local std::pair<ncclComm*, Call> group;
 
@@ -146,7 +155,7 @@ int begin(ncclComm** comm, int members, const NcclId* id, int member) {
     world.members = static_cast<std::size_t>(members);
     ++world.begun;
     ++state().counts.begun;
-    state().comms.push_back({&world, static_cast<std::size_t>(member), 0, 3, false});
+    state().comms.push_back({&world, current_gpu, static_cast<std::size_t>(member), 0, 3, false});
     *comm = &state().comms.back();
     return kNcclInProgress;
 }
@@ -156,6 +165,19 @@ int state_of(ncclComm* comm, int* now) {
     const bool all = comm->world->begun >= comm->world->members && comm->world->done >= comm->calls;
     *now = all && --comm->looks <= 0 ? kNcclSuccess : kNcclInProgress;
     if (state().broken != kNcclSuccess) *now = state().broken;
+    return kNcclSuccess;
+}
+
+int abort(ncclComm* comm) {
+    std::unique_lock lock(state().mutex);
+    comm->aborted = true;
+    ++state().counts.aborted;
+    state().aborted.notify_all();
+    const auto quiet = [&] {
+        return std::none_of(state().comms.begin(), state().comms.end(),
+                            [&](const ncclComm& other) { return other.gpu == comm->gpu && other.under_way(); });
+    };
+    if (!state().aborted.wait_for(lock, kForEver, quiet)) ++state().counts.stuck;
     return kNcclSuccess;
 }
 
@@ -169,11 +191,7 @@ NcclFunctions functions() {
     };
     f.begin = begin;
     f.state = state_of;
-    f.abort = [](ncclComm*) {
-        const std::lock_guard lock(state().mutex);
-        ++state().counts.aborted;
-        return kNcclSuccess;
-    };
+    f.abort = abort;
     f.group_start = [] { return in_group = true, kNcclSuccess; };
     f.group_end = [] {
         in_group = false;
@@ -213,6 +231,8 @@ const NcclFunctions& fake_nccl() {
     return made;
 }
 
+void FakeDevice::make_current() const { current_gpu = this; }
+
 bool fake_nccl_group_is_open() { return in_group; }
 
 void reset_fake_nccl() {
@@ -226,6 +246,12 @@ void reset_fake_nccl() {
 FakeNcclCounts fake_nccl_counts() {
     const std::lock_guard lock(state().mutex);
     return state().counts;
+}
+
+std::size_t fake_nccl_calls_under_way() {
+    const std::lock_guard lock(state().mutex);
+    return static_cast<std::size_t>(std::count_if(state().comms.begin(), state().comms.end(),
+                                                  [](const ncclComm& comm) { return comm.under_way(); }));
 }
 
 void break_fake_nccl(int code) {

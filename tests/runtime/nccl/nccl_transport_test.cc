@@ -242,6 +242,31 @@ TEST_F(NcclTransportTest, a_failure_calls_everybody_back) {
     EXPECT_EQ(fake_nccl_counts().aborted, fake_nccl_counts().begun);
 }
 
+// Two calls are under way on a GPU when the run fails. An abort of one of them ends when the other is aborted, too,
+// whoever aborts: the thread that watches, or, when everybody goes at once, the last that held the communicators.
+TEST_F(NcclTransportTest, communicators_of_one_gpu_are_aborted_at_once) {
+    for (const bool goes_at_once : {false, true}) {
+        reset_fake_nccl();
+        const auto lines = NcclJob{1, 2}.run([&](Rank rank, Transport& transport, RunMonitor& monitor) {
+            if (rank == Rank{1}) {
+                std::vector<float> values(4), received(4);
+                const std::array<std::span<std::byte>, 1> pieces = {bytes(values)};
+                std::jthread receiver(
+                    [&] { EXPECT_THROW(transport.receive(kCall, Rank{0}, bytes(received)), RunStopped); });
+                EXPECT_THROW(transport.all_reduce(kCall, GroupId{0}, ElementType::kFp32, pieces), RunStopped);
+                receiver.join();
+                if (!goes_at_once) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                return;
+            }
+            while (fake_nccl_calls_under_way() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            monitor.fail(FailureKind::kEnvironment, "rank 0: the disk is full");
+        });
+        EXPECT_EQ(lines[0], "rank 0: the disk is full");
+        EXPECT_EQ(fake_nccl_counts().stuck, 0U) << goes_at_once;
+        EXPECT_EQ(fake_nccl_counts().aborted, fake_nccl_counts().begun);
+    }
+}
+
 // Nobody calls anything: the thread that watches sees it.
 TEST_F(NcclTransportTest, an_error_under_way_is_noticed_and_named) {
     const auto lines = NcclJob{1, 2}.run([&](Rank rank, Transport&, RunMonitor& monitor) {

@@ -76,6 +76,14 @@ TEST_F(JobWatchTest, waiting_for_others_is_no_excuse) {
               "no op of any rank has ended for 5.0 s: the step is stuck; rank 1 has been still for longest, 5.0 s");
 }
 
+TEST(JobWatchOf, several_ranks_of_one_process_are_many) {
+    const JobWatch::Time begin{};
+    JobWatch watch({"ranks 0 to 1"}, {seconds(4), seconds(5)}, begin);
+    watch.progressed(0, {true, false, 1}, begin);
+    EXPECT_EQ(watch.check(begin + seconds(6))->message,
+              "no op of any rank has ended for 6.0 s: the step is stuck; ranks 0 to 1 have been still for longest, 6.0 s");
+}
+
 TEST(JobWatchOf, a_limit_of_0_means_never) {
     const JobWatch::Time begin{};
     JobWatch watch({"rank 0"}, {seconds(4), seconds(0)}, begin);

@@ -152,6 +152,35 @@ TEST(RendezvousProcesses, end_when_an_op_never_returns_anywhere) {
                     "in flight: rank 0: op 45; rank 1: op 45; rank 2: op 45; rank 3: op 45"});
 }
 
+// As a driver does that waits itself: signs of life and the end of the job come all the same.
+TEST(RendezvousProcesses, end_when_an_op_never_returns_and_nor_does_who_looks_at_it) {
+    for (const std::uint32_t who : {0U, 2U}) {
+        ToyJob job("100000");
+        for (std::uint32_t rank = 0; rank < kProcesses; ++rank)
+            job.start(rank, {rank == who ? "mute" : "none", "45", "1000"});
+        const std::string name = "rank " + std::to_string(who);
+        job.expect_end(kProcesses, 3,
+                       {"the step is stuck; " + name + " has been still for longest",
+                        name + ": the device does not answer"});
+    }
+}
+
+// It cannot say itself that it has failed, nor leave the job while somebody looks at it, and nothing is ever stuck.
+TEST(RendezvousProcesses, end_when_one_that_failed_is_not_unwound) {
+    for (const std::string mischief : {"linger", "cling"})
+        for (const std::uint32_t who : {0U, 3U}) {
+            ToyJob job("100000");
+            for (std::uint32_t rank = 0; rank < kProcesses; ++rank)
+                job.start(rank, {rank == who ? mischief : "none", "47", "0"});
+            const std::string line = "rank " + std::to_string(who) + ": op 47: the toy broke";
+            job.expect_end(who, 3, {"failed: " + line});
+            const auto ended = job.group.wait(who, Clock::now() + kLimit);
+            ASSERT_TRUE(ended) << mischief;
+            EXPECT_EQ(ended->code, 3) << mischief;
+            EXPECT_NE(ToyJob::last_line(ended->output).find("abandoned: " + line), std::string::npos) << ended->output;
+        }
+}
+
 // The others have ended the step and wait for it.
 TEST(RendezvousProcesses, end_when_an_op_of_one_never_returns) {
     for (const std::uint32_t who : {0U, 2U}) {

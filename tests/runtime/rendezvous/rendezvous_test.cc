@@ -143,7 +143,8 @@ TEST(Rendezvous, a_failure_is_everybodys_with_what_was_in_flight) {
         std::atomic<bool> stopped{false};
         const std::string name = "rank " + std::to_string(p);
         JobRun run;
-        run.progress = [] { return StepProgress{true, false, 0}; };
+        run.in_step = [] { return true; };
+        run.ended_ops = [] { return std::uint64_t{0}; };
         run.in_flight = [&] { return p == 1 ? "" : name + ": op " + std::to_string(10 + p); };
         run.stop = [&](FailureKind, const std::string&) { stopped = true; };
         const Rendezvous::Watch watch(rendezvous, run);
@@ -161,7 +162,8 @@ TEST(Rendezvous, a_process_alone_is_watched_too) {
     const auto lines = run_job(1, [&](Rendezvous& rendezvous) {
         std::atomic<bool> stopped{false};
         JobRun run;
-        run.progress = [] { return StepProgress{true, false, 3}; };
+        run.in_step = [] { return true; };
+        run.ended_ops = [] { return std::uint64_t{3}; };
         run.in_flight = [&] { return "rank 0: op 4"; };
         run.stop = [&](FailureKind, const std::string&) { stopped = true; };
         const Rendezvous::Watch watch(rendezvous, run);

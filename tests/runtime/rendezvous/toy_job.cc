@@ -1,8 +1,18 @@
 // One process of a job whose steps are counters: what rendezvous_process_test starts, kills and stops.
 //
-//   toy_job MEETING DIGEST STEPS [throw|stall|swap|leave AT]      with RANK, WORLD_SIZE, LOCAL_RANK set
+//   toy_job MEETING DIGEST STEPS [MISCHIEF AT [STALL]]      with RANK, WORLD_SIZE, LOCAL_RANK set
 //
 // A step is 20 ops of a millisecond on a thread; between steps all ranks' sums go to process 0, which prints them.
+// STALL is the limit in milliseconds. At op AT there happens, as MISCHIEF says:
+//
+//   throw    an error
+//   linger   an error, and the run is not unwound
+//   cling    an error, and who looks at the device does not return
+//   stall    the op never returns
+//   mute     the op never returns, and who looks at the device does not return either
+//   swap     another call than the others make
+//   leave    the end, too early
+//   none     nothing
 #include <fmt/format.h>
 
 #include <atomic>
@@ -10,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/error.h"
@@ -29,13 +40,23 @@ struct Toy {
     std::atomic<bool> in_step{false};
     std::atomic<std::uint64_t> ended{0};
 
+    bool happens(std::string_view what) const { return ended == at && mischief == what; }
+
     void op() {
         if (monitor.stopped()) throw RunStopped{};
-        if (ended == at && mischief == "throw") throw EnvironmentError(fmt::format("op {}: the toy broke", at));
-        while (ended == at && mischief == "stall") std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::string broke = fmt::format("op {}: the toy broke", at);
+        if (happens("linger") || happens("cling")) monitor.fail(FailureKind::kEnvironment, broke);
+        if (happens("throw") || happens("cling")) throw EnvironmentError(broke);
+        while (happens("stall") || happens("mute") || happens("linger")) wait();
+        wait();
         ++ended;
     }
+
+    void look() const {
+        while (happens("mute") || happens("cling")) wait();
+    }
+
+    static void wait() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 };
 
 int finish(const char* kind, const std::string& line, int code) {
@@ -47,8 +68,12 @@ int finish(const char* kind, const std::string& line, int code) {
 void run(Toy& toy, Rendezvous& rendezvous, std::uint64_t steps) {
     const std::string name = fmt::format("rank {}", rendezvous.process());
     JobRun watched;
-    watched.progress = [&] { return StepProgress{toy.in_step, false, toy.ended}; };
-    watched.in_flight = [&] { return toy.in_step ? fmt::format("{}: op {}", name, toy.ended.load()) : ""; };
+    watched.in_step = [&] { return toy.in_step.load(); };
+    watched.failure = [&] { return toy.monitor.failure(); };
+    watched.ended_ops = [&] { return toy.look(), toy.ended.load(); };
+    watched.in_flight = [&] {
+        return toy.look(), toy.in_step ? fmt::format("{}: op {}", name, toy.ended.load()) : "";
+    };
     watched.stop = [&](FailureKind kind, const std::string& message) { toy.monitor.fail(kind, message); };
     watched.abandon = [](const JobVerdict& verdict) { std::_Exit(finish("abandoned", verdict.line, 3)); };
     const Rendezvous::Watch watch(rendezvous, watched);
@@ -69,14 +94,15 @@ void run(Toy& toy, Rendezvous& rendezvous, std::uint64_t steps) {
 }
 
 int start(int argc, char** argv) {
-    if (argc != 4 && argc != 6) return 2;
+    if (argc != 4 && argc != 6 && argc != 7) return 2;
     const LaunchPlace place = read_launch_place({"", "", argv[1]}, process_environment());
     Toy toy;
-    if (argc == 6) toy.mischief = argv[4], toy.at = std::strtoull(argv[5], nullptr, 10);
+    if (argc > 5) toy.mischief = argv[4], toy.at = std::strtoull(argv[5], nullptr, 10);
     JobLimits limits;
     limits.join = std::chrono::seconds(20);
     limits.heartbeat = std::chrono::milliseconds(50);
     limits.watch = {std::chrono::milliseconds(1000), std::chrono::milliseconds(1800)};  // silence is told from a stall
+    if (argc > 6) limits.watch.stall = std::chrono::milliseconds(std::strtoll(argv[6], nullptr, 10));
     limits.reports = std::chrono::milliseconds(500);
     limits.farewell = std::chrono::milliseconds(300);
     limits.unwinding = std::chrono::milliseconds(300);
