@@ -136,7 +136,7 @@ public:
     const RankArenas& arenas(Rank rank) const override { return arenas_[position(rank)]; }
     MemoryUse memory() const override;
     bool in_step() const override { return in_step_; }
-    std::optional<RunFailure> failure() const override { return monitor_.failure(); }
+    std::optional<RunFailure> failure() const override { return in_step_ ? monitor_.failure() : std::nullopt; }
     void stop(FailureKind kind, const std::string& message) override { monitor_.fail(kind, message); }
     std::uint64_t ended_ops() override { return run_->ended_ops(); }
     std::string in_flight() override { return in_step_ ? run_->in_flight() : std::string(); }

@@ -55,7 +55,8 @@ public:
     virtual const RankArenas& arenas(Rank) const = 0;  // of a local rank
     virtual MemoryUse memory() const = 0;
 
-    // For threads that watch, at any time. These return at once: whether a step is under way, what the run failed with,
+    // For threads that watch, at any time. These return at once: whether a step is under way, or failed; what it failed
+    // with (what goes wrong between steps is the next one's failure, if there is one: others may be done with theirs);
     // and an end to every wait of the run. An engine that nobody needs to watch does nothing.
     virtual bool in_step() const { return false; }
     virtual std::optional<RunFailure> failure() const { return {}; }

@@ -42,7 +42,7 @@ struct JobLimits {
 // below does not return.
 struct JobRun {
     std::function<bool()> in_step;  // StepProgress has what it means
-    // Once the run has failed by itself: the job then ends with it, although the run may still be unwound, for however
+    // Once a step has failed by itself: the job then ends with it, although the run may still be unwound, for however
     // long. The message may already name the rank. Empty: it does not say.
     std::function<std::optional<RunFailure>()> failure;
     // The job has failed, here or elsewhere: end every wait. Called once.

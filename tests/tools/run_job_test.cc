@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <optional>
+#include <stdexcept>
 #include <thread>
 
 #include "base/error.h"
@@ -125,6 +128,52 @@ TEST(RunJob, what_differs_between_processes_ends_the_job) {
         "ranks 2 to 3: the checkpoint to resume from is another one here: got 'step-4', expected 'step-5' as process 0 "
         "has it";
     EXPECT_EQ(lines, (std::vector<std::string>{expected, expected}));
+}
+
+// Its run has failed, and who looks at its device does not come back before the run is stopped.
+class StuckEngine : public Engine {
+public:
+    bool in_step() const override { return true; }
+    std::optional<RunFailure> failure() const override {
+        return RunFailure{FailureKind::kEnvironment, "rank 0: the disk is full"};
+    }
+    void stop(FailureKind, const std::string& message) override {
+        EXPECT_EQ(message, failure()->message);
+        stopped_ = true;
+    }
+    std::uint64_t ended_ops() override {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        for (looked_at_ = true; !stopped_; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+            if (std::chrono::steady_clock::now() > until) return ADD_FAILURE() << "nobody stops the run", 0;
+        return 1;
+    }
+    void wait_for_a_look() const {
+        while (!looked_at_) std::this_thread::yield();
+    }
+
+    void read(Rank, const ParameterSlice&, ParameterState, std::span<float>) const override {}
+    void write(Rank, const ParameterSlice&, ParameterState, std::span<const float>) override {}
+    const std::vector<StepFindings>& run_step() override { throw std::logic_error("no steps"); }
+    const StepTimes& times() const override { throw std::logic_error("no times"); }
+    Seconds step_time() const override { return {}; }
+    void limit_copies(LaneKind, std::optional<BytesPerSecond>) override {}
+    const RankArenas& arenas(Rank) const override { throw std::logic_error("no arenas"); }
+    MemoryUse memory() const override { return {}; }
+
+private:
+    std::atomic<bool> looked_at_{false}, stopped_{false};
+};
+
+// It waits for that look when it goes: as a rank's thread that ends when the run is stopped may be what keeps a look.
+TEST(RunJob, an_engine_that_goes_while_somebody_looks_at_it_is_stopped) {
+    const PlannedRun plan = planned(kSharded);
+    StuckEngine engine;
+    const auto lines = run_jobs(1, plan.schedule, [&](RunJob& job) {
+        const EngineWatch watch(&job, &engine);
+        engine.wait_for_a_look();
+        throw EnvironmentError(engine.failure()->message);
+    });
+    EXPECT_TRUE(lines[0].starts_with("rank 0: the disk is full")) << lines[0];
 }
 
 TEST(RunJob, ranks_that_cannot_be_shared_out_are_refused) {
