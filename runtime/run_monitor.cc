@@ -106,8 +106,8 @@ void RunMonitor::enter(Waiting& waiting) {
     first_ = &waiting;
     ++waiting_;
     if (stopped_ || !stuck()) return;
-    failure_ = {FailureKind::kInternal, explain_ ? "the step is stuck: " + explain_()
-                                                 : "the step is stuck: every thread waits for another"};
+    failure_ = {FailureKind::kInternal,
+                explain_ ? "the step is stuck: " + explain_() : "the step is stuck: every thread waits for another"};
     stop_locked();
 }
 

@@ -62,7 +62,8 @@ void NcclCommunicator::check() {
         monitor_.fail(FailureKind::kEnvironment, failure(now, "a call under way"));
 }
 
-// It may wait for the GPU: without the lock, so that a thread which asks about its call is told at once that it is over.
+// It may wait for the GPU: without the lock, so that a thread which asks about its call is told at once that it is
+// over.
 void NcclCommunicator::abort() {
     {
         const std::lock_guard lock(mutex_);

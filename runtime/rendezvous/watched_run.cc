@@ -11,9 +11,9 @@ constexpr std::chrono::milliseconds kForInFlight{200};  // once, for the job's l
 }  // namespace
 
 WatchedRun::WatchedRun(std::string name, JobRun run)
-    : name_(std::move(name)),
-      run_(std::move(run)),
-      look_([this] { return Look{run_.ended_ops(), run_.in_flight()}; }) {}
+    : name_(std::move(name)), run_(std::move(run)), look_([this] { return look(); }) {}
+
+WatchedRun::Look WatchedRun::look() const { return {run_.ended_ops(), run_.in_flight()}; }
 
 StepProgress WatchedRun::progress() {
     look_.ask(kForProgress);

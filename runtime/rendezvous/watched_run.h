@@ -32,6 +32,7 @@ private:
         std::uint64_t ended_ops = 0;
         std::string in_flight;
     };
+    Look look() const;
 
     const std::string name_;
     const JobRun run_;

@@ -48,8 +48,8 @@ std::string name_of(const std::vector<Rank>& ranks) {
 // The engine comes and goes while the job is watched. Two locks, so that a look at its device that does not end keeps
 // nobody from stopping it, not even while it waits to go.
 struct RunJob::Watched {
-    std::mutex looking;  // by who looks at its device
-    std::mutex calling;  // by who calls what returns at once
+    std::mutex looking;                 // by who looks at its device
+    std::mutex calling;                 // by who calls what returns at once
     Engine* engine = nullptr;           // written with both
     std::optional<RunFailure> failure;  // of one that has gone, since its run is being unwound
 

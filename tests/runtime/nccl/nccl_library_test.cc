@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "runtime/cuda/device_memory.h"
 #include "runtime/cuda/stream_events.h"
-#include "runtime/nccl/nccl_communicator.h"
+#include "runtime/nccl/local_communicators.h"
 #include "runtime/nccl/nccl_functions.h"
 
 namespace sluice::cuda {
@@ -21,8 +21,8 @@ int gpus() {
 
 // A member with 1024 floats of its own.
 struct Member {
-    Member(int device, std::uint32_t number, RunMonitor& monitor)
-        : gpu(device), comm(nccl_library(), "group 0", number, monitor) {
+    Member(int device, LocalCommunicators& all, RunMonitor& monitor)
+        : gpu(device), comm(all.add(nccl_library(), "a group", static_cast<std::uint32_t>(device), monitor)) {
         cudaSetDevice(gpu);
         stream = std::make_unique<OwnedStream>();
         memory = std::make_unique<DeviceMemory>(Bytes{4096}, "a member's values");
@@ -43,8 +43,8 @@ struct Member {
         });
     }
 
-    int gpu;
-    NcclCommunicator comm;
+    int gpu;  // and member
+    NcclCommunicator& comm;
     std::unique_ptr<OwnedStream> stream;
     std::unique_ptr<DeviceMemory> memory;
 };
@@ -65,7 +65,8 @@ void begin(const std::vector<Member*>& members) {
 TEST(NcclLibrary, is_loaded_and_works_for_one_member) {
     if (gpus() < 1) GTEST_SKIP() << "no GPU";
     RunMonitor monitor;
-    Member alone(0, 0, monitor);
+    LocalCommunicators all;
+    Member alone(0, all, monitor);
     begin({&alone});
     alone.fill(3);
     for (int i = 0; i < 10; ++i) alone.all_reduce();
@@ -78,7 +79,8 @@ TEST(NcclLibrary, is_loaded_and_works_for_one_member) {
 TEST(NcclLibrary, sums_over_two_gpus) {
     if (gpus() < 2) GTEST_SKIP() << "needs two GPUs";
     RunMonitor monitor;
-    Member first(0, 0, monitor), second(1, 1, monitor);
+    LocalCommunicators all;
+    Member first(0, all, monitor), second(1, all, monitor);
     begin({&first, &second});
     first.fill(1), second.fill(2);
     std::jthread other([&] { second.all_reduce(); });
@@ -93,7 +95,8 @@ TEST(NcclLibrary, sums_over_two_gpus) {
 TEST(NcclLibrary, who_waits_for_a_lost_partner_is_called_back) {
     if (gpus() < 2) GTEST_SKIP() << "needs two GPUs";
     RunMonitor monitor;
-    Member first(0, 0, monitor), second(1, 1, monitor);
+    LocalCommunicators all;
+    Member first(0, all, monitor), second(1, all, monitor);
     begin({&first, &second});
     std::jthread both([&] { second.all_reduce(); });
     first.all_reduce();  // connects
@@ -110,6 +113,27 @@ TEST(NcclLibrary, who_waits_for_a_lost_partner_is_called_back) {
     watch.join();
     EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
     EXPECT_THROW(first.all_reduce(), RunStopped);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+// Kernels of two communicators wait on one GPU. One after another their aborts would not end: the first waits for both.
+TEST(NcclLibrary, two_that_wait_for_a_lost_partner_are_called_back) {
+    if (gpus() < 2) GTEST_SKIP() << "needs two GPUs";
+    RunMonitor monitor;
+    LocalCommunicators all;
+    Member first(0, all, monitor), second(1, all, monitor), third(0, all, monitor), fourth(1, all, monitor);
+    begin({&first, &second}), begin({&third, &fourth});
+    std::jthread partners([&] { second.all_reduce(), fourth.all_reduce(); });
+    first.all_reduce(), third.all_reduce();  // connect
+    partners.join();
+    for (const Member* const member : {&first, &second, &third, &fourth}) member->stream->wait();
+    all.watch(monitor);
+    first.all_reduce(), third.all_reduce();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto begun = std::chrono::steady_clock::now();
+    monitor.fail(FailureKind::kEnvironment, "the partner is lost");
+    first.stream->wait(), third.stream->wait();
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 

@@ -159,9 +159,9 @@ TEST(RendezvousProcesses, end_when_an_op_never_returns_and_nor_does_who_looks_at
         for (std::uint32_t rank = 0; rank < kProcesses; ++rank)
             job.start(rank, {rank == who ? "mute" : "none", "45", "1000"});
         const std::string name = "rank " + std::to_string(who);
-        job.expect_end(kProcesses, 3,
-                       {"the step is stuck; " + name + " has been still for longest",
-                        name + ": the device does not answer"});
+        job.expect_end(
+            kProcesses, 3,
+            {"the step is stuck; " + name + " has been still for longest", name + ": the device does not answer"});
     }
 }
 

@@ -71,9 +71,7 @@ void run(Toy& toy, Rendezvous& rendezvous, std::uint64_t steps) {
     watched.in_step = [&] { return toy.in_step.load(); };
     watched.failure = [&] { return toy.monitor.failure(); };
     watched.ended_ops = [&] { return toy.look(), toy.ended.load(); };
-    watched.in_flight = [&] {
-        return toy.look(), toy.in_step ? fmt::format("{}: op {}", name, toy.ended.load()) : "";
-    };
+    watched.in_flight = [&] { return toy.look(), toy.in_step ? fmt::format("{}: op {}", name, toy.ended.load()) : ""; };
     watched.stop = [&](FailureKind kind, const std::string& message) { toy.monitor.fail(kind, message); };
     watched.abandon = [](const JobVerdict& verdict) { std::_Exit(finish("abandoned", verdict.line, 3)); };
     const Rendezvous::Watch watch(rendezvous, watched);
