@@ -11,8 +11,9 @@
 namespace sluice {
 
 Seconds collective_latency(const Collective& c, std::size_t members, const Calibration& calibration) {
+    if (members <= 1) return Seconds{0};
     const double steps = static_cast<double>(ring_steps(c.kind, members));
-    return calibration.collective_step * (steps * static_cast<double>(c.calls));
+    return (calibration.collective_call + calibration.collective_step * steps) * static_cast<double>(c.calls);
 }
 
 BytesPerSecond bus_bandwidth(Bytes size, bool across_nodes, const Calibration& calibration) {

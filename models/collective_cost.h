@@ -8,7 +8,8 @@
 
 namespace sluice {
 
-// Latency of all calls: calls x steps x the calibration's collective_step. No calls of one member cost anything.
+// Latency of all calls: calls x (the calibration's collective_call + steps x its collective_step). No calls of one
+// member cost anything.
 Seconds collective_latency(const Collective&, std::size_t members, const Calibration&);
 
 // What one link of a ring carries at this message size, alone; `across_nodes` selects the table, whose link is one

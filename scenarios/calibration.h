@@ -90,7 +90,8 @@ struct Calibration {
     // Across nodes, per adapter: what nccl-tests reports for whole nodes, divided by the adapters of a node. Groups that
     // use several adapters of a node get that many times as much (models/rails.h).
     std::vector<BandwidthPoint> network_collective;
-    Seconds collective_step{};              // latency of one hop of a ring
+    Seconds collective_call{};              // latency of a collective whatever its hops: the launch of its kernel
+    Seconds collective_step{};              // and of one hop of a ring
     Bytes gemm_workspace{};                 // bound, one per rank
     // Attention workspace bounds: bytes per (head, query) of a call; cuDNN and FlashAttention keep fp32 softmax
     // statistics and, in backward, an fp32 accumulator of head_dim values for dQ.

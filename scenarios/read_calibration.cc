@@ -28,6 +28,7 @@ constexpr std::string_view kKeys[] = {"name",
                                       "kernel_gap",
                                       "nvlink_collective",
                                       "network_collective",
+                                      "collective_call",
                                       "collective_step",
                                       "gemm_workspace",
                                       "attention_workspace",
@@ -114,6 +115,8 @@ Calibration read_calibration(const YamlField& root, std::string_view name) {
     c.kernel_gap = read_seconds(get_number(block("kernel_gap", kTimeKeys), "time"));
     if (const auto field = find(root, "nvlink_collective")) c.nvlink_collective = read_bandwidths(*field, sources);
     if (const auto field = find(root, "network_collective")) c.network_collective = read_bandwidths(*field, sources);
+    if (find(root, "collective_call"))
+        c.collective_call = read_seconds(get_number(block("collective_call", kTimeKeys), "time"));
     c.collective_step = read_seconds(get_number(block("collective_step", kTimeKeys), "time"));
     c.gemm_workspace = read_bytes(get_number(block("gemm_workspace", kBytesKeys), "bytes"), kReservedLimits);
     const SourcedBlock workspace = block("attention_workspace", kAttentionWorkspaceKeys);

@@ -71,6 +71,8 @@ struct Writer {
     }
 
     void rest() const {
+        if (c.collective_call.value > 0)
+            flow("collective_call", fmt::format("time: {}", yaml_quantity(c.collective_call)));
         flow("collective_step", fmt::format("time: {}", yaml_quantity(c.collective_step)));
         flow("gemm_workspace", fmt::format("bytes: {}", yaml_quantity(c.gemm_workspace)));
         const std::string grouped =

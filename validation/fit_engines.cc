@@ -174,8 +174,8 @@ FittedPart fit_collectives(Calibration& c, std::span<const MeasuredRun> runs, st
     std::vector<RateSample> samples;
     for (const auto& [message, times] : messages(runs)) {
         if (times.size() < least) continue;
-        const double latency = c.collective_step.value * static_cast<double>(ring_steps(message.kind, message.members));
-        const double time = median(times) - latency;
+        const double hops = static_cast<double>(ring_steps(message.kind, message.members));
+        const double time = median(times) - (c.collective_call + c.collective_step * hops).value;
         if (time <= 0) continue;
         const double carried = ring_fraction(message.kind, message.members) * static_cast<double>(message.bytes.value);
         samples.push_back({rate_weights(message.bytes, c.nvlink_collective), carried / time,

@@ -147,7 +147,7 @@ struct Profiling {
         const CollectiveTables collectives = collective_tables(time_collectives(grid.messages, effort.each), {});
         Calibration& c = out.calibration;
         c.nvlink_collective = collectives.inside;
-        c.collective_step = collectives.step;
+        c.collective_call = collectives.latency.call, c.collective_step = collectives.latency.step;
         c.interference = {out.interference.gemm, out.interference.gemm, out.interference.gemm};
         // An op's kernels follow one another in one thread, which reads the clock after each.
         c.kernel_gap = 2.0 * measure([] { static_cast<void>(std::chrono::steady_clock::now()); }, {}).median;

@@ -162,7 +162,7 @@ Calibration gpu_calibration(const GpuFigures& f, const std::string& name) {
     if (f.messages.gpus > 1) {
         const CollectiveTables tables = collective_tables(f.messages.alone, {});
         c.nvlink_collective = tables.inside;
-        c.collective_step = tables.step;
+        c.collective_call = tables.latency.call, c.collective_step = tables.latency.step;
         c.interference.collective = f.messages.product_beside;
     }
     return c;

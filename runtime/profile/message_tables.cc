@@ -32,26 +32,51 @@ std::vector<MessageFigure> tabled(std::span<const MessageFigure> figures) {
     return rings.empty() ? exchanges : rings;
 }
 
-std::optional<Seconds> measured_step(std::span<const MessageFigure> figures, bool across) {
-    std::map<std::tuple<MessageKind, std::size_t, std::size_t>, double> least;  // by group: per hop
+struct TimeAt {
+    double x = 0, time = 0;
+};
+struct Line {
+    double at_0 = 0, per_x = 0;
+};
+
+// The line that is least off, relatively, neither part negative: least squares of 1 = at_0 / time + per_x x / time.
+// None: fewer than two different x.
+std::optional<Line> line_through(std::span<const TimeAt> points) {
+    double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
+    for (const TimeAt& p : points) {
+        const double u = 1 / p.time, v = p.x / p.time;
+        aa += u * u, ab += u * v, bb += v * v, a += u, b += v;
+    }
+    const double determinant = aa * bb - ab * ab;
+    if (points.size() < 2 || !(determinant > 1e-12 * aa * bb)) return std::nullopt;
+    const Line line{(a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant};
+    if (line.at_0 < 0) return Line{0, b / bb};
+    if (line.per_x < 0) return Line{a / aa, 0};
+    return line;
+}
+
+std::optional<CollectiveLatency> measured_latency(std::span<const MessageFigure> figures, bool across) {
+    std::map<std::tuple<MessageKind, std::size_t, std::size_t>, TimeAt> least;  // by group: hops
     for (const MessageFigure& f : figures) {
         if ((f.rails > 0) != across || f.size > kSmall) continue;
-        const double hop = f.time.value / steps(f);
-        const auto [at, is_new] = least.emplace(std::tuple{f.kind, f.members, f.rails}, hop);
-        if (!is_new) at->second = std::min(at->second, hop);
+        const auto [at, is_new] = least.emplace(std::tuple{f.kind, f.members, f.rails}, TimeAt{steps(f), f.time.value});
+        if (!is_new) at->second.time = std::min(at->second.time, f.time.value);
     }
+    if (least.empty()) return std::nullopt;
+    std::vector<TimeAt> groups;
     std::vector<double> hops;
-    for (const auto& [group, hop] : least) hops.push_back(hop);
-    if (hops.empty()) return std::nullopt;
-    return Seconds{median_of(std::move(hops))};
+    for (const auto& [group, time] : least) groups.push_back(time), hops.push_back(time.time / time.x);
+    if (const std::optional<Line> line = line_through(groups))
+        return CollectiveLatency{Seconds{line->at_0}, Seconds{line->per_x}};
+    return CollectiveLatency{{}, Seconds{median_of(std::move(hops))}};
 }
 
 // Seconds per byte that one link carries, of every figure of a size.
-std::vector<BandwidthPoint> table_of(std::span<const MessageFigure> figures, Seconds step, bool across) {
+std::vector<BandwidthPoint> table_of(std::span<const MessageFigure> figures, CollectiveLatency latency, bool across) {
     std::map<Bytes, std::vector<double>> of_size;
     for (const MessageFigure& f : figures) {
         if ((f.rails > 0) != across) continue;
-        const Seconds moving = std::max(f.time - step * steps(f), f.time * kLeastMoving);
+        const Seconds moving = std::max(f.time - latency.call - latency.step * steps(f), f.time * kLeastMoving);
         const CollectiveKind kind = collective_kind(f.kind);
         const bool divided = across && kind != CollectiveKind::kAllToAll;  // what a member sends goes over all rails
         const double bytes = ring_fraction(kind, f.members) * static_cast<double>(f.size.value) /
@@ -85,15 +110,15 @@ CollectiveKind collective_kind(MessageKind kind) {
     SLUICE_CHECK(false, "a transfer is no collective");
 }
 
-CollectiveTables collective_tables(std::span<const MessageFigure> all, Seconds step_if_unknown) {
+CollectiveTables collective_tables(std::span<const MessageFigure> all, CollectiveLatency if_unknown) {
     const std::vector<MessageFigure> figures = tabled(all);
     CollectiveTables tables;
-    std::optional<Seconds> step = measured_step(figures, false);
-    if (!step) step = measured_step(figures, true);
-    tables.step_measured = step.has_value();
-    tables.step = step.value_or(step_if_unknown);
-    tables.inside = table_of(figures, tables.step, false);
-    tables.across = table_of(figures, tables.step, true);
+    std::optional<CollectiveLatency> latency = measured_latency(figures, false);
+    if (!latency) latency = measured_latency(figures, true);
+    tables.latency_measured = latency.has_value();
+    tables.latency = latency.value_or(if_unknown);
+    tables.inside = table_of(figures, tables.latency, false);
+    tables.across = table_of(figures, tables.latency, true);
     return tables;
 }
 
@@ -105,18 +130,11 @@ std::optional<TransferLine> transfer_line(std::span<const MessageFigure> figures
         if (f.size >= kTransfer) large.push_back(f);
     }
     if (large.size() >= 2) transfers = large;
-    // Least squares of 1 = latency / t + size / t / bandwidth.
-    double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
-    for (const MessageFigure& f : transfers) {
-        const double x = 1 / f.time.value, y = static_cast<double>(f.size.value) / f.time.value;
-        aa += x * x, ab += x * y, bb += y * y, a += x, b += y;
-    }
-    const double determinant = aa * bb - ab * ab;
-    if (transfers.size() < 2 || !(determinant > 1e-12 * aa * bb)) return std::nullopt;
-    const double latency = std::max(0.0, (a * bb - b * ab) / determinant);
-    const double per_byte = (b - latency * ab) / bb;
-    if (!(per_byte > 0)) return std::nullopt;
-    return TransferLine{BytesPerSecond{1 / per_byte}, Seconds{latency}};
+    std::vector<TimeAt> points;
+    for (const MessageFigure& f : transfers) points.push_back({static_cast<double>(f.size.value), f.time.value});
+    const std::optional<Line> line = line_through(points);
+    if (!line || !(line->per_x > 0)) return std::nullopt;
+    return TransferLine{BytesPerSecond{1 / line->per_x}, Seconds{line->at_0}};
 }
 
 }  // namespace sluice

@@ -12,18 +12,24 @@
 
 namespace sluice {
 
+// What a collective takes before its bytes move: call + hops x step, as models/collective_cost.h has it.
+struct CollectiveLatency {
+    Seconds call{}, step{};
+};
+
 // Of all-gather, reduce-scatter and all-reduce, all-to-all where there is none of these; `across` between nodes, by
 // adapter. Ascending size; empty: no figures.
 struct CollectiveTables {
-    Seconds step{};
-    bool step_measured = false;  // else it is the one that was given
+    CollectiveLatency latency;
+    bool latency_measured = false;  // else it is the one that was given
     std::vector<BandwidthPoint> inside, across;
 };
 
-// The step is what the least time of a group has per hop, the median over groups that have calls of 64 KiB or less,
-// those inside a node before others. At every size the rate is that of the mean time per byte, the steps taken off, of
-// which a twentieth stays at least.
-CollectiveTables collective_tables(std::span<const MessageFigure> figures, Seconds step_if_unknown);
+// The latency is the line through the least times of groups that have calls of 64 KiB or less, by their hops, those
+// inside a node before others; groups that all have equally many hops cannot tell call from step, and then it is all
+// the step's. At every size the rate is that of the mean time per byte, the latency taken off, of which a twentieth
+// stays at least.
+CollectiveTables collective_tables(std::span<const MessageFigure> figures, CollectiveLatency if_unknown);
 
 // A transfer takes latency + bytes / bandwidth.
 struct TransferLine {

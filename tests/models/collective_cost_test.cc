@@ -16,7 +16,7 @@ Collective collective(CollectiveKind kind, Bytes bytes, std::uint32_t calls = 1)
     return {kind, GroupId{0}, bytes, calls, 0};
 }
 
-// 100 GB/s from 1 MB, 300 GB/s from 100 MB in a node; 10 GB/s across nodes; 1 ms per hop.
+// 100 GB/s from 1 MB, 300 GB/s from 100 MB in a node; 10 GB/s across nodes; 1 ms per hop, nothing per call.
 Calibration round_calibration() {
     Calibration c;
     c.nvlink_collective = {{Bytes{1'000'000}, BytesPerSecond{100e9}}, {Bytes{100'000'000}, BytesPerSecond{300e9}}};
@@ -51,6 +51,14 @@ TEST(CollectiveCost, OneMemberCostsNothing) {
         EXPECT_EQ(collective_latency(collective(kind, 1_GiB, 7), 1, round_calibration()).value, 0);
         EXPECT_EQ(collective_time(collective(kind, 1_GiB, 7), 1, false, round_calibration()).value, 0);
     }
+}
+
+TEST(CollectiveCost, ACallHasItsOwnLatencyWhateverItsHops) {
+    Calibration c = round_calibration();
+    c.collective_call = Seconds{2e-3};
+    EXPECT_DOUBLE_EQ(collective_latency(collective(CollectiveKind::kAllReduce, 1_MiB, 5), 4, c).value, 0.040);
+    EXPECT_DOUBLE_EQ(collective_latency(collective(CollectiveKind::kAllGather, 1_MiB, 5), 4, c).value, 0.025);
+    EXPECT_EQ(collective_latency(collective(CollectiveKind::kAllGather, 1_MiB, 5), 1, c).value, 0);
 }
 
 TEST(CollectiveCost, LatencyIsPaidByEveryCall) {

@@ -78,7 +78,7 @@ Calibration cpu_like() {
                            {PointwiseKernel::kRmsNorm, 64_KiB, BytesPerSecond{6e9}}};
     c.fused = {PointwiseKernel::kAccumulate, PointwiseKernel::kLayerNorm};
     c.kernel_gap = Seconds{3e-8};
-    c.collective_step = Seconds{2.5e-5};
+    c.collective_call = Seconds{5e-5}, c.collective_step = Seconds{2.5e-5};
     c.gemm_workspace = Bytes{131585};
     c.interference = {0.5, 0.75, 1, 1.25};
     c.attention_tiles = {128, 8192, 132, 24};

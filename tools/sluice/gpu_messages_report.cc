@@ -120,11 +120,12 @@ void describe_messages(const GpuProfileReport& r, FileOrigin& origin) {
                           reduce = error_of_kind(r, MessageKind::kAllReduce);
     origin.blocks["nvlink_collective"] = {
         "", fmt::format("{} GPUs, NCCL {}; mean time per byte of all-gather, reduce-scatter and all-reduce, less their "
-                        "steps; all-gather foretold within {:.1f}% (median), all-reduce {:.1f}%; the largest "
+                        "latency; all-gather foretold within {:.1f}% (median), all-reduce {:.1f}%; the largest "
                         "all-gather: its rate alone{}",
                         m.gpus, m.nccl, 100 * gather.median_absolute, 100 * reduce.median_absolute,
                         beside_copies(m, MessageKind::kAllGather))};
-    origin.blocks["collective_step"] = {"", "least time per hop, the median collective"};
+    origin.blocks["collective_call"] = {"", "what the least times have beside their hops"};
+    origin.blocks["collective_step"] = {"", "what they have per hop, over the collectives"};
     origin.blocks["interference"].note += fmt::format("; beside all-gathers {:.3f}", m.product_beside);
 }
 

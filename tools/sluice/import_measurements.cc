@@ -103,7 +103,9 @@ public:
 
     Import make() {
         for (const std::string& word : request_.files) read(parse_file(word));
-        out_.tables = collective_tables(figures_, before_ ? before_->collective_step : Seconds{0});
+        out_.tables =
+            collective_tables(figures_, before_ ? CollectiveLatency{before_->collective_call, before_->collective_step}
+                                                : CollectiveLatency{});
         if (inside_sources_.empty() && across_sources_.empty())  // then the tables are of all-to-all
             inside_sources_ = across_sources_ = exchange_sources_;
         out_.nvlink = transfer_line(figures_, false);
@@ -194,7 +196,7 @@ private:
     // What a calibration and a cluster with these tables say of the same calls.
     void foretell() {
         Calibration c = before_ ? *before_ : Calibration{};
-        c.collective_step = out_.tables.step;
+        c.collective_call = out_.tables.latency.call, c.collective_step = out_.tables.latency.step;
         if (!out_.tables.inside.empty()) c.nvlink_collective = out_.tables.inside;
         if (!out_.tables.across.empty()) c.network_collective = out_.tables.across;
         for (std::size_t r = 0; r < out_.runs.size(); ++r) {
@@ -212,8 +214,9 @@ private:
         if (devices_.size() > 1)
             out_.notes.push_back(fmt::format("the files are of different GPUs: {}", fmt::join(devices_, ", ")));
         const bool collectives = !out_.tables.inside.empty() || !out_.tables.across.empty();
-        if (collectives && !out_.tables.step_measured)
-            out_.notes.push_back("no collective of 64 KiB or less: the latency of a step stays as it was");
+        if (collectives && !out_.tables.latency_measured)
+            out_.notes.push_back(
+                "no collective of 64 KiB or less: the latency of a call and of a step stay as they were");
         bool rings = false, exchanges = false;
         for (const ImportedRun& run : out_.runs) {
             exchanges = exchanges || run.kind == MessageKind::kAllToAll;
@@ -253,22 +256,24 @@ private:
         if (out_.tables.inside.empty() && out_.tables.across.empty()) return;
         Calibration c = *before_;
         c.name = request_.calibration_name;
-        c.collective_step = out_.tables.step;
+        c.collective_call = out_.tables.latency.call, c.collective_step = out_.tables.latency.step;
         const std::set<std::string> used = united(inside_sources_, across_sources_);
         FileOrigin o = origin("calibration", before_->name, request_.calibration, used);
         if (!out_.tables.inside.empty()) {
             c.nvlink_collective = out_.tables.inside;
             o.blocks["nvlink_collective"] = {list(inside_sources_, false),
-                                             "mean time per byte of the collectives, less their steps"};
+                                             "mean time per byte of the collectives, less their latency"};
         }
         if (!out_.tables.across.empty()) {
             c.network_collective = out_.tables.across;
             o.blocks["network_collective"] = {list(across_sources_, false),
                                               "the same, shared out to the adapters of a node that the groups use"};
         }
-        if (out_.tables.step_measured)
-            o.blocks["collective_step"] = {list(inside_sources_.empty() ? across_sources_ : inside_sources_, false),
-                                           "least time per hop, the median group"};
+        if (out_.tables.latency_measured) {
+            const std::string of = list(inside_sources_.empty() ? across_sources_ : inside_sources_, false);
+            o.blocks["collective_call"] = {of, "what the least times have beside their hops"};
+            o.blocks["collective_step"] = {of, "what they have per hop, over groups and collectives"};
+        }
         out_.calibration = std::move(c);
         out_.calibration_origin = std::move(o);
     }

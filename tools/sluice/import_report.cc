@@ -64,8 +64,9 @@ std::string import_text(const Import& import) {
                             "least time", "busbw", "foretold within (median, 9 of 10)");
     for (const ImportedRun& run : import.runs) text += line_of(run);
     if (!import.tables.inside.empty() || !import.tables.across.empty())
-        text += fmt::format("  {:<40}{}{}\n", "a step of a collective", format(import.tables.step),
-                            import.tables.step_measured ? "" : " (as it was)");
+        text += fmt::format("  {:<40}{} and {} a hop{}\n", "a collective before its bytes",
+                            format(import.tables.latency.call), format(import.tables.latency.step),
+                            import.tables.latency_measured ? "" : " (as it was)");
     const auto transfer = [&](const char* what, const std::optional<TransferLine>& line) {
         if (line) text += fmt::format("  {:<40}{} after {}\n", what, format(line->bandwidth), format(line->latency));
     };
@@ -87,8 +88,9 @@ std::string import_json(const Import& import, const std::string& calibration_fil
         json["sources"].push_back({{"id", source.id}, {"title", source.title}});
     json["runs"] = Json::array();
     for (const ImportedRun& run : import.runs) json["runs"].push_back(json_of(run, import));
-    json["collective_step_seconds"] = import.tables.step.value;
-    json["collective_step_measured"] = import.tables.step_measured;
+    json["collective_call_seconds"] = import.tables.latency.call.value;
+    json["collective_step_seconds"] = import.tables.latency.step.value;
+    json["collective_latency_measured"] = import.tables.latency_measured;
     json["transfer_in_node"] = json_of(import.nvlink);
     json["transfer_between_nodes"] = json_of(import.network);
     json["copies"] = Json::object();
