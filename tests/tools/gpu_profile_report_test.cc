@@ -78,11 +78,12 @@ GpuFigures figures() {
     return f;
 }
 
-GpuProfileReport report() {
-    GpuProfileReport r = gpu_profile_report(figures(), "h200-now", "h200-here");
+GpuProfileReport report_of(GpuFigures f, const std::string& calibration, const std::string& cluster) {
+    GpuProfileReport r = gpu_profile_report(std::move(f), calibration, cluster);
     r.date = "2026-11-30", r.version = "0.1.0";
     return r;
 }
+GpuProfileReport report() { return report_of(figures(), "h200-now", "h200-here"); }
 
 template <class Read>
 auto read_text_with(const std::string& text, Read read) {
@@ -90,11 +91,24 @@ auto read_text_with(const std::string& text, Read read) {
     return read(YamlField{&tree, "", "written.yaml", tree.place}, "unnamed");
 }
 
+// Both files of a report, as written and as read back.
+struct Written {
+    std::string rates, machine;
+    Calibration calibration;
+    Cluster cluster;
+
+    explicit Written(const GpuProfileReport& r) {
+        std::ostringstream calibration_file, cluster_file;
+        write_calibration(calibration_file, r.calibration, gpu_calibration_origin(r));
+        write_cluster(cluster_file, r.cluster, gpu_cluster_origin(r));
+        rates = calibration_file.str(), machine = cluster_file.str();
+        calibration = read_text_with(rates, read_calibration), cluster = read_text_with(machine, read_cluster);
+    }
+};
+
 TEST(GpuProfileReport, TheCalibrationIsReadBack) {
-    const GpuProfileReport r = report();
-    std::ostringstream out;
-    write_calibration(out, r.calibration, gpu_calibration_origin(r));
-    const Calibration c = read_text_with(out.str(), read_calibration);
+    const Written written(report());
+    const Calibration& c = written.calibration;
     EXPECT_EQ(c.name, "h200-now");
     EXPECT_EQ(c.gemm.size(), 3U);
     EXPECT_EQ(c.attention.size(), 6U);
@@ -109,22 +123,19 @@ TEST(GpuProfileReport, TheCalibrationIsReadBack) {
     EXPECT_EQ(c.power_limit.attention_forward, 1.25);
     EXPECT_GT(c.power_limit.window.value, 0);
     for (const char* word : {"NVIDIA H200", "580.95.05", "cuBLASLt 13.1.0", "cuDNN 9.19.0", "2026-11-30", "spread"})
-        EXPECT_NE(out.str().find(word), std::string::npos) << word;
+        EXPECT_NE(written.rates.find(word), std::string::npos) << word;
 }
 
 // Two parts of one GPU, with the figures of the kernels of one.
 TEST(GpuProfileReport, PartsAreReadBack) {
     GpuFigures f = figures();
     f.part = {2, 64, 1.25, 1.01, BytesPerSecond{1.5e12}, Seconds{6e-6}};
-    GpuProfileReport r = gpu_profile_report(std::move(f), "split", "split-here");
-    r.date = "2026-11-30", r.version = "0.1.0";
-    std::ostringstream rates, machine;
-    write_calibration(rates, r.calibration, gpu_calibration_origin(r));
-    write_cluster(machine, r.cluster, gpu_cluster_origin(r));
-    const Calibration c = read_text_with(rates.str(), read_calibration);
+    const GpuProfileReport r = report_of(std::move(f), "split", "split-here");
+    const Written written(r);
+    const Calibration& c = written.calibration;
     EXPECT_EQ(c.interference.memory_alone, 1.25);
     EXPECT_NEAR(c.collective_step.value, 6e-6, 1e-12);
-    const Cluster whole = report().cluster, cut = read_text_with(machine.str(), read_cluster);
+    const Cluster whole = report().cluster, cut = written.cluster;
     EXPECT_EQ(cut.gpu.parts, 2);
     EXPECT_EQ(cut.gpus_per_node, 2);
     EXPECT_EQ(cut.gpu.name, "NVIDIA H200 part of 64 SMs");
@@ -133,7 +144,7 @@ TEST(GpuProfileReport, PartsAreReadBack) {
     EXPECT_EQ(cut.pcie.d2h.value, whole.pcie.d2h.value);  // of all parts together
     EXPECT_EQ(cut.nvlink.bandwidth.value, 1.5e12);
     EXPECT_EQ(cut.gpu.memory_bandwidth.value, 1.25 * whole.gpu.memory_bandwidth.value);  // no peak known: one alone
-    for (const std::string& text : {rates.str(), machine.str()})
+    for (const std::string& text : {written.rates, written.machine})
         EXPECT_NE(text.find("profile --device cuda --parts 2"), std::string::npos) << text;
     EXPECT_NE(gpu_profile_text(r).find("one of 2 parts"), std::string::npos);
     EXPECT_EQ(nlohmann::json::parse(gpu_profile_json(r))["part"]["multiprocessors"], 64);
@@ -162,17 +173,14 @@ GpuMessages two_gpus() {
 TEST(GpuProfileReport, SeveralGpusHaveCollectivesAndLinks) {
     GpuFigures f = figures();
     f.messages = two_gpus();
-    GpuProfileReport r = gpu_profile_report(std::move(f), "h200x2", "h200x2-here");
-    r.date = "2026-11-30", r.version = "0.1.0";
-    std::ostringstream rates, machine;
-    write_calibration(rates, r.calibration, gpu_calibration_origin(r));
-    write_cluster(machine, r.cluster, gpu_cluster_origin(r));
-    const Calibration c = read_text_with(rates.str(), read_calibration);
+    const GpuProfileReport r = report_of(std::move(f), "h200x2", "h200x2-here");
+    const Written written(r);
+    const Calibration& c = written.calibration;
     EXPECT_NEAR(c.collective_step.value, 5e-6, 0.1e-6);
     ASSERT_EQ(c.nvlink_collective.size(), 10U);
     EXPECT_NEAR(c.nvlink_collective.back().bus_bandwidth.value, 300e9, 1e9);
     EXPECT_EQ(c.interference.collective, 0.85);
-    const Cluster alone = report().cluster, both = read_text_with(machine.str(), read_cluster);
+    const Cluster alone = report().cluster, both = written.cluster;
     EXPECT_EQ(both.gpus_per_node, 2);
     EXPECT_EQ(both.gpu.reserved, alone.gpu.reserved + 1_GiB);
     EXPECT_EQ(both.gpu.memory, alone.gpu.memory);
@@ -180,7 +188,7 @@ TEST(GpuProfileReport, SeveralGpusHaveCollectivesAndLinks) {
     EXPECT_NEAR(both.nvlink.latency.value, 12e-6, 0.1e-6);
     EXPECT_EQ(both.host.bandwidth.value, 134e9);
     EXPECT_EQ(both.pcie.d2h.value, alone.pcie.d2h.value);  // of one alone
-    for (const std::string& text : {rates.str(), machine.str()})
+    for (const std::string& text : {written.rates, written.machine})
         EXPECT_NE(text.find("profile --device cuda --gpus 2"), std::string::npos) << text;
     const std::string text = gpu_profile_text(r);
     EXPECT_NE(text.find("299 GB/s at 1.00 GiB, 0.500 of it beside copies out"), std::string::npos) << text;
@@ -193,10 +201,8 @@ TEST(GpuProfileReport, SeveralGpusHaveCollectivesAndLinks) {
 }
 
 TEST(GpuProfileReport, TheClusterIsReadBack) {
-    const GpuProfileReport r = report();
-    std::ostringstream out;
-    write_cluster(out, r.cluster, gpu_cluster_origin(r));
-    const Cluster c = read_text_with(out.str(), read_cluster);
+    const Written written(report());
+    const Cluster& c = written.cluster;
     EXPECT_EQ(c.name, "h200-here");
     EXPECT_EQ(c.gpu.memory, 139_GiB);
     EXPECT_EQ(c.gpu.reserved, 2_GiB);
