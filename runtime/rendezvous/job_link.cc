@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "runtime/kernel_clock.h"
+#include "runtime/rendezvous/frame_contents.h"
 #include "runtime/rendezvous/verdict_frame.h"
-#include "runtime/rendezvous/wire.h"
 
 namespace sluice {
 namespace {
@@ -24,43 +24,6 @@ constexpr std::chrono::milliseconds kTick{50};
 std::string cut(std::string text, std::size_t most) {
     if (text.size() > most) text = text.substr(0, most - 4) + " ...";
     return text;
-}
-
-std::vector<std::byte> encode_text(const std::string& text) {
-    WireWriter writer;
-    writer.text(text);
-    return writer.take();
-}
-
-std::vector<std::byte> encode_number(std::int64_t number) {
-    WireWriter writer;
-    writer.u64(static_cast<std::uint64_t>(number));
-    return writer.take();
-}
-
-std::int64_t decode_number(const Frame& frame) {
-    WireReader reader(frame.payload);
-    const auto number = static_cast<std::int64_t>(reader.u64());
-    reader.expect_end();
-    return number;
-}
-
-StepProgress decode_progress(const Frame& frame) {
-    WireReader reader(frame.payload);
-    StepProgress progress;
-    progress.in_step = reader.u8() != 0;
-    progress.waiting = reader.u8() != 0;
-    progress.ended = reader.u64();
-    reader.expect_end();
-    return progress;
-}
-
-std::vector<std::byte> encode(const StepProgress& progress) {
-    WireWriter writer;
-    writer.u8(progress.in_step ? 1 : 0);
-    writer.u8(progress.waiting ? 1 : 0);
-    writer.u64(progress.ended);
-    return writer.take();
 }
 
 Descriptor make_bell() {
@@ -277,10 +240,10 @@ void JobLink::handle(Link& link, const Frame& frame) {
 void JobLink::handle_at_root(Link& link, const Frame& frame) {
     switch (frame.kind) {
         case FrameKind::kProgress:
-            return watch_.progressed(link.process, decode_progress(frame), Clock::now());
+            return watch_.progressed(link.process, decode_progress(frame.payload), Clock::now());
         case FrameKind::kClockIs:
             if (link.trips_left == 0) throw InputError("it tells a time that nobody asked for");
-            link.trips.back().answered = decode_number(frame);
+            link.trips.back().answered = decode_time(frame.payload);
             link.trips.back().received = steady_now();
             link.trip_due = --link.trips_left > 0;
             return;
@@ -289,9 +252,7 @@ void JobLink::handle_at_root(Link& link, const Frame& frame) {
             return fail_job(told.kind, told.line);
         }
         case FrameKind::kInFlight: {
-            WireReader reader(frame.payload);
-            std::string text = reader.text(kLargestNotice);
-            reader.expect_end();
+            std::string text = decode_text(frame.payload, kLargestNotice);
             link.reported = true;
             if (failure_) failure_->in_flight[link.process] = cut(std::move(text), in_flight_limit_);
             return;
@@ -306,7 +267,7 @@ void JobLink::handle_elsewhere(Link& link, const Frame& frame) {
         case FrameKind::kHeartbeat:
             return;
         case FrameKind::kClock:
-            return link.connection.queue(FrameKind::kClockIs, encode_number(steady_now()));
+            return link.connection.queue(FrameKind::kClockIs, encode_time(steady_now()));
         case FrameKind::kStop: {
             const JobVerdict told = decode_verdict(frame.payload);
             if (!failure_)
