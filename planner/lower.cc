@@ -264,10 +264,12 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     const std::vector<StagePlan> undecided = plan.stages;
     Placed placed =
         given != nullptr ? place(context, plan, rounding) : decide_and_place(context, plan, options.only_fit, rounding);
-    // Whether something fits is one answer, whatever is asked: where one of the two searches of the three-way rule, for
-    // what is fastest and for what fits, just fails, the other is asked.
-    if (given == nullptr && std::holds_alternative<ThreeWay>(scenario.policy.placement) &&
-        just_fails(needs_of(scenario, placed)) && !cannot_fit()) {
+    // The three-way rule has two searches, for what is fastest and for what fits; where one fails the other is asked.
+    // So all that only_fit finds to fit is found here; of what is found here it may miss what it fails by far.
+    const auto failed = [&] {
+        return options.only_fit ? just_fails(needs_of(scenario, placed)) : !fits(scenario, placed);
+    };
+    if (given == nullptr && std::holds_alternative<ThreeWay>(scenario.policy.placement) && failed() && !cannot_fit()) {
         plan.stages = undecided;
         placed = decide_and_place(context, plan, !options.only_fit, rounding);
     }

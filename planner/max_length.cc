@@ -163,18 +163,17 @@ private:
                 longest_ = std::move(found);
                 return steps;
             }
-            if (steps == next && found) failing_ = placed_in_full(*found);
+            if (steps != next || !found) continue;
+            PlannedStep step = plan_step(found->candidate.scenario);
+            found->memory = std::move(step.memory);
+            found->reason = step.feasible() ? "" : std::move(step.reasons.front());
+            if (step.feasible()) {  // only_fit's shortcuts refused it, narrowly
+                longest_ = std::move(found);
+                return steps;
+            }
+            failing_ = std::move(found);
         }
         return std::nullopt;
-    }
-
-    // With the memory of its placement, where a floor was enough to refuse it.
-    static PlacedCandidate placed_in_full(PlacedCandidate refused) {
-        PlannedStep step = plan_step(refused.candidate.scenario);
-        SLUICE_CHECK(!step.feasible(), "what only_fit refuses does not fit");
-        refused.memory = std::move(step.memory);
-        refused.reason = std::move(step.reasons.front());
-        return refused;
     }
 
     const Scenario& scenario_;
