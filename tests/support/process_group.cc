@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ void ProcessGroup::start(const std::vector<std::string>& command, const std::vec
     const pid_t pid = fork();
     if (pid < 0) throw EnvironmentError("fork");
     if (pid == 0) {
-        setpgid(0, 0), alarm(120);  // whatever becomes of the test
+        setpgid(0, 0), alarm(120), prctl(PR_SET_PDEATHSIG, SIGKILL);  // whatever becomes of the test
         dup2(out[1], STDOUT_FILENO), dup2(err[1], STDERR_FILENO);
         execve(words[0], words.data(), environment.data());
         _exit(127);
