@@ -155,6 +155,7 @@ std::optional<RunRequest> read_run_request(const Arguments& arguments) {
         "  torchrun --nproc-per-node 2 --no-python sluice run scenarios/dense-1b-64k-h200x2-pp2.yaml --device cuda "
         "--data "
         "corpus.bin --steps 10\n"
+        "  sluice run scenarios/tiny-cpu.yaml --data README.md --steps 3 --fault stall:2:5\n"
         "  sluice run scenarios/slice-gpt7b-1m-h200x32.yaml --rank-slice 24 --device cuda --data corpus.bin --steps 2\n"
         "  sluice run mine.yaml --data corpus.txt --steps 5 --predicted predicted.trace --trace measured.trace"};
     if (!parse_arguments(usage, arguments)) return std::nullopt;
