@@ -94,12 +94,10 @@ public:
 
     GpuFigures measure() {
         stage("the limit of power", [&] { power(); });
-        if (!parts_.empty()) {
-            stage("parts", [&] { out_.part = measure_part(parts_, timer_, each_); });
-            load_.emplace(std::span<const std::shared_ptr<const DevicePart>>(parts_).subspan(1));
-        }
-        stage("copies", [&] { transfers(); });
+        if (!parts_.empty()) stage("parts", [&] { out_.part = measure_part(parts_, timer_, each_); });
         StepMix mix(gemms_, plans_, timer_);
+        if (!parts_.empty()) stage("the limit of power of a part", [&] { load_others(mix); });
+        stage("copies", [&] { transfers(); });
         stage("a load", [&] { timer_.keep_busy([&] { mix.put(); }, kLoad); });
         stage("attention", [&] { attention(); });
         stage("matrix products", [&] { products(); });
@@ -141,7 +139,7 @@ private:
         }
     }
 
-    // Of the whole GPU: its parts share one limit.
+    // Of the whole GPU: its parts share one limit, and its average.
     void power() {
         show("the limit of power", kPowerShare, 0, 1);
         GpuTimer timer;
@@ -149,6 +147,18 @@ private:
         AttentionPlans plans;
         StepMix mix(gemms, plans, timer);
         out_.power = power_figures(mix, timer, quick_);
+    }
+
+    // From now on the other parts compute. Gains are those of a part alone: it has a higher clock than the whole GPU
+    // after a pause.
+    void load_others(StepMix& mix) {
+        show("the limit of power of a part", kPowerShare, 0, 1);
+        const SteadyTimes alone = steady_times(mix, timer_, quick_);
+        load_.emplace(std::span<const std::shared_ptr<const DevicePart>>(parts_).subspan(1));
+        const SteadyTimes beside = steady_times(mix, timer_, quick_);
+        out_.power.gemm = {beside.gemm, alone.gemm};
+        out_.power.attention_forward = {beside.attention_forward, alone.attention_forward};
+        out_.power.attention_backward = {beside.attention_backward, alone.attention_backward};
     }
 
     void transfers() {

@@ -7,7 +7,6 @@
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/elementwise.h"
-#include "runtime/cuda/gemm.h"
 #include "runtime/cuda/operand_pool.h"
 #include "runtime/cuda_profile/part_load.h"
 
@@ -15,24 +14,11 @@ namespace sluice::cuda {
 namespace {
 
 constexpr Bytes kCopied = 64_MiB, kSmall = 64_KiB;
-constexpr std::int64_t kSide = 4096;
 constexpr Seconds kHold{15e-3};
 
 Seconds sum_of_residuals(GpuTimer& timer, OperandPool& pool, Seconds at_least) {
-    const auto x = [&] { return pool.bf16(16384, kSide); };  // 128 MiB each
+    const auto x = [&] { return pool.bf16(16384, 4096); };  // 128 MiB each
     return timer.time([&] { residual_add(timer.stream(), x(), x(), x()); }, at_least).median;
-}
-
-Seconds product(GpuTimer& timer, Gemms& gemms, Bf16* data, Seconds at_least) {
-    const auto matrix = [&](std::int64_t k) { return Bf16Matrix(data + k * kSide * kSide, kSide, kSide); };
-    return timer
-        .time(
-            [&] {
-                gemms.run(timer.stream(), Transpose::kNo, matrix(0), Transpose::kYes, matrix(1), matrix(2),
-                          Store::kOverwrite);
-            },
-            at_least)
-        .median;
 }
 
 BytesPerSecond copy_rate(GpuTimer& timer, OperandPool& pool, Seconds at_least) {
@@ -84,24 +70,15 @@ GpuPartFigures measure_part(const std::vector<std::shared_ptr<const DevicePart>>
                             Seconds at_least) {
     OperandPool pool(6_GiB);
     pool.refill();
-    Gemms gemms(parts.front()->multiprocessors());
-    MeasurementMemory operands(Bytes{3 * 2 * kSide * kSide});
-    operands.fill_at_random();
-    auto* const data = reinterpret_cast<Bf16*>(operands.data());
-    const Bf16Matrix square(data, kSide, kSide);
-    gemms.prepare(gemm_shape(Transpose::kNo, square, Transpose::kYes, square, square, Store::kOverwrite),
-                  timer.stream());
     GpuPartFigures found;
     found.parts = static_cast<int>(parts.size());
     found.multiprocessors = parts.front()->multiprocessors();
-    std::vector<double> memory, products;
+    std::vector<double> memory;
     std::vector<Seconds> rates;
     for (int round = 0; round < 3; ++round) {
         const Seconds memory_alone = sum_of_residuals(timer, pool, at_least);
-        const Seconds product_alone = product(timer, gemms, data, at_least);
         PartLoad load(std::span<const std::shared_ptr<const DevicePart>>(parts).subspan(1));
         memory.push_back(sum_of_residuals(timer, pool, at_least) / memory_alone);
-        products.push_back(product(timer, gemms, data, at_least) / product_alone);
         rates.push_back(kCopied / copy_rate(timer, pool, at_least));
         load.expect_running();
     }
@@ -110,7 +87,6 @@ GpuPartFigures measure_part(const std::vector<std::shared_ptr<const DevicePart>>
         return values[values.size() / 2];
     };
     found.memory_alone = std::max(1.0, median(memory));
-    found.product_alone = median(products);
     found.copy = kCopied / median(rates);
     found.copy_latency = copy_latency(timer, *parts.back(), pool, found.copy);
     return found;

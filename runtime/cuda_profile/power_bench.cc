@@ -21,7 +21,11 @@ Seconds median_of(std::vector<Seconds> times) { return measurement_of(std::move(
 
 class PowerBench {
 public:
-    PowerBench(StepMix& mix, GpuTimer& timer, std::size_t rounds) : mix_(mix), timer_(timer), rounds_(rounds) {}
+    PowerBench(StepMix& mix, GpuTimer& timer, bool quick) : mix_(mix), timer_(timer), rounds_(quick ? 2 : 5) {
+        mix_.put();
+        const Events events(2);
+        one_mix_ = once([&] { mix_.put(); }, events);
+    }
 
     PowerFigures measure() {
         PowerFigures f;
@@ -34,8 +38,21 @@ public:
         return f;
     }
 
+    SteadyTimes steady() {
+        return {timed([&] { mix_.product(); }, false), timed([&] { mix_.attention_forward(); }, false),
+                timed([&] { mix_.attention_backward(); }, false)};
+    }
+
 private:
     using Call = std::function<void()>;
+
+    Seconds once(const Call& call, const Events& events) {
+        record(events[0], timer_.stream());
+        call();
+        record(events[1], timer_.stream());
+        wait();
+        return between(events[0], events[1]);
+    }
 
     PausedCall both(const Call& call) { return {timed(call, false), timed(call, true)}; }
 
@@ -48,18 +65,13 @@ private:
                 timer_.hold(timer_.stream(), kPause);
             else
                 load();
-            record(events[0], timer_.stream());
-            call();
-            record(events[1], timer_.stream());
-            wait();
-            times.push_back(between(events[0], events[1]));
+            times.push_back(once(call, events));
         }
         return median_of(std::move(times));
     }
 
     void load() {
-        const Seconds about{6e-3};
-        for (Seconds put{0}; put < kSteady; put += about) mix_.put();
+        for (Seconds put{0}; put < kSteady; put += one_mix_) mix_.put();
     }
 
     // Means over the second half: the first lets the clock settle.
@@ -104,13 +116,19 @@ private:
     StepMix& mix_;
     GpuTimer& timer_;
     const std::size_t rounds_;
+    Seconds one_mix_{};
 };
 
 }  // namespace
 
 PowerFigures power_figures(StepMix& mix, GpuTimer& timer, bool quick) {
     check(cudaStreamSynchronize(cudaStreamLegacy), "operands of what is timed");
-    return PowerBench(mix, timer, quick ? 2 : 5).measure();
+    return PowerBench(mix, timer, quick).measure();
+}
+
+SteadyTimes steady_times(StepMix& mix, GpuTimer& timer, bool quick) {
+    check(cudaStreamSynchronize(cudaStreamLegacy), "operands of what is timed");
+    return PowerBench(mix, timer, quick).steady();
 }
 
 }  // namespace sluice::cuda

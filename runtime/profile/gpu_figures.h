@@ -76,8 +76,7 @@ struct GpuInterference {
 struct GpuPartFigures {
     int parts = 1;
     int multiprocessors = 0;  // of a part
-    // Rates while the others are idle over those beside them: of the sum of residuals, of a product of 4096 cubed.
-    double memory_alone = 1, product_alone = 1;
+    double memory_alone = 1;  // rate of the sum of residuals while the others are idle over that beside them
     BytesPerSecond copy{};   // within the GPU's memory, by a stream of the part
     Seconds copy_latency{};  // of one from part to part, with the events that both sides wait for, beyond its bytes
 };
@@ -105,7 +104,7 @@ struct GpuFigures {
     std::int64_t attention_rows = 0, attention_stretch = 0;  // of forward's tiles and calls, as AttentionTiles has them
     GpuCopies copies;
     GpuInterference interference;
-    PowerFigures power;  // of the whole GPU, whatever its parts
+    PowerFigures power;
     GpuPartFigures part;
     GpuMessages messages;
     Seconds kernel_gap{};            // what an event between two kernels adds

@@ -8,7 +8,8 @@
 
 namespace sluice {
 
-// One call in a GPU that never pauses, and after a long pause.
+// One call in a GPU that never pauses, and after a long pause. Of a part of a GPU: while all parts compute, and while
+// the others are idle.
 struct PausedCall {
     Seconds steady{}, paused{};
     double gain() const { return paused.value > 0 && steady > paused ? steady / paused : 1; }
@@ -16,6 +17,7 @@ struct PausedCall {
 
 struct PowerFigures {
     PausedCall gemm, attention_forward, attention_backward;
+    // From here on of the whole GPU, whatever its parts.
     PausedCall mix;       // of all three, in the proportions of a step
     struct Paced {        // the mix with a pause after each
         double busy = 0;  // share of the time, above 0 and below 1

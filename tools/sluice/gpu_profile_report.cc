@@ -134,25 +134,24 @@ Json machine_json(const GpuMachine& m) {
 
 std::string part_text(const GpuPartFigures& part) {
     return fmt::format(
-        "memory-bound kernels gain {:.3f}, products {:.3f} while the others are idle; copies within the "
-        "GPU {}, {} to start",
-        part.memory_alone, part.product_alone, format(part.copy), format(part.copy_latency));
+        "memory-bound kernels gain {:.3f} while the others are idle; copies within the GPU {}, {} to start",
+        part.memory_alone, format(part.copy), format(part.copy_latency));
 }
 
 Json part_json(const GpuPartFigures& part) {
     return {{"parts", part.parts},
             {"multiprocessors", part.multiprocessors},
             {"memory_alone", part.memory_alone},
-            {"product_alone", part.product_alone},
             {"copy_bytes_per_second", part.copy.value},
             {"copy_latency_seconds", part.copy_latency.value}};
 }
 
-std::string power_text(const PowerFigures& p, const PowerLimit& limit) {
+std::string power_text(const GpuFigures& f, const PowerLimit& limit) {
+    const PowerFigures& p = f.power;
     const std::string gains = fmt::format(
-        "products {:.3f}, attention forward {:.3f}, backward {:.3f}, all together {:.3f} "
-        "times as fast",
-        p.gemm.gain(), p.attention_forward.gain(), p.attention_backward.gain(), p.mix.gain());
+        "products {:.3f}, attention forward {:.3f}, backward {:.3f}{}, all together {:.3f} times as fast",
+        p.gemm.gain(), p.attention_forward.gain(), p.attention_backward.gain(),
+        f.part.parts > 1 ? " while the other parts are idle; the whole GPU after pauses" : "", p.mix.gain());
     if (limit.window.value <= 0) return gains + ": no limit of power shows";
     return fmt::format("{}; where busy for less than {:.0f}% of about {}", gains, limit.busy * 100,
                        format(limit.window));
@@ -240,7 +239,7 @@ std::string gpu_profile_text(const GpuProfileReport& r) {
     row("beside copies", fmt::format("products run at {:.3f} of their rate beside copies out, {:.3f} beside copies in, "
                                      "{:.3f} beside both",
                                      f.interference.copy_out, f.interference.copy_in, f.interference.both));
-    row("after pauses", power_text(f.power, c.power_limit));
+    row("after pauses", power_text(f, c.power_limit));
     if (f.part.parts > 1)
         row(fmt::format("one of {} parts", f.part.parts),
             fmt::format("of {} multiprocessors: {}", f.part.multiprocessors, part_text(f.part)));
@@ -332,7 +331,7 @@ FileOrigin gpu_calibration_origin(const GpuProfileReport& r) {
                                         "what the library's forward kernel for Hopper does; measured with one rank of "
                                         "a cluster's plan alone: validation/h200.md"};
     origin.blocks["power_limit"] = {
-        "", fmt::format("{}; {}", power_text(f.power, r.calibration.power_limit), paced_text(f.power))};
+        "", fmt::format("{}; {}", power_text(f, r.calibration.power_limit), paced_text(f.power))};
     return origin;
 }
 
