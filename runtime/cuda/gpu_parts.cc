@@ -10,18 +10,15 @@
 
 #include "base/error.h"
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/driver_function.h"
 
 namespace sluice::cuda {
 namespace {
 
-// The driver's function as the runtime finds it: nothing is linked with the driver, which a machine without a GPU
-// lacks.
 template <class Function>
 Function* driver_function(const char* name, unsigned version) {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    check(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &result), name);
-    if (result != cudaDriverEntryPointSuccess || found == nullptr)
+    void* const found = find_driver_function(name, version);
+    if (found == nullptr)
         throw EnvironmentError(fmt::format(
             "the GPU cannot be cut into parts: the driver has no {}, expected one for CUDA 12.4 or newer", name));
     return reinterpret_cast<Function*>(found);

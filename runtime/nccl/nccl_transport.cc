@@ -30,11 +30,11 @@ public:
     NcclTransport(Rank rank, std::size_t groups, const NcclFunctions& nccl, std::shared_ptr<LocalCommunicators> all)
         : rank_(rank), nccl_(nccl), all_(std::move(all)), groups_(groups, nullptr) {}
 
-    void add(const MessageEnds& ends, NcclCommunicator& comm) {
+    void add(const MessageEnds& ends, NcclCommunicator& comm, ReceiveGate* gate) {
         if (ends.group)
             groups_[index(*ends.group)] = &comm;
         else
-            channels_[{ends.members[0], ends.members[1]}] = &comm;
+            channels_[{ends.members[0], ends.members[1]}] = {&comm, gate};
     }
 
     void all_gather(const TransportCall& call, GroupId group, std::span<const std::byte> mine,
@@ -107,13 +107,16 @@ public:
     }
 
     void send(const TransportCall& call, Rank to, std::span<const std::byte> bytes) override {
-        channel(rank_, to).call(call.what,
-                                [&](ncclComm* c) { return nccl_.send(bytes.data(), bytes.size(), 1, c, call.stream); });
+        const Channel& to_it = channel(rank_, to);
+        if (to_it.gate != nullptr) to_it.gate->before_send(call.stream);
+        to_it.comm->call(call.what,
+                         [&](ncclComm* c) { return nccl_.send(bytes.data(), bytes.size(), 1, c, call.stream); });
     }
     void receive(const TransportCall& call, Rank from, std::span<std::byte> bytes) override {
-        channel(from, rank_).call(call.what, [&](ncclComm* c) {
-            return nccl_.receive(bytes.data(), bytes.size(), 0, c, call.stream);
-        });
+        const Channel& from_it = channel(from, rank_);
+        if (from_it.gate != nullptr) from_it.gate->before_receive(call.stream);
+        from_it.comm->call(call.what,
+                           [&](ncclComm* c) { return nccl_.receive(bytes.data(), bytes.size(), 0, c, call.stream); });
     }
 
     void set_members(GroupId group, std::size_t members) { members_[group] = members; }
@@ -161,9 +164,13 @@ private:
 
     std::size_t members_of(GroupId group) const { return members_.at(group); }
 
-    NcclCommunicator& channel(Rank from, Rank to) const {
+    struct Channel {
+        NcclCommunicator* comm = nullptr;
+        ReceiveGate* gate = nullptr;  // null: none
+    };
+    const Channel& channel(Rank from, Rank to) const {
         const auto found = channels_.find({from, to});
-        if (found != channels_.end()) return *found->second;
+        if (found != channels_.end()) return found->second;
         throw InternalError(fmt::format("no {} is scheduled", transfer_name(from, to)));
     }
 
@@ -172,7 +179,7 @@ private:
     const std::shared_ptr<LocalCommunicators> all_;
     std::vector<NcclCommunicator*> groups_;  // by id; null: this rank alone, or not a member
     std::map<GroupId, std::size_t> members_;
-    std::map<std::pair<Rank, Rank>, NcclCommunicator*> channels_;
+    std::map<std::pair<Rank, Rank>, Channel> channels_;
 };
 
 // ---- Making
@@ -229,8 +236,9 @@ std::vector<NcclId> share_ids(Rendezvous& job, const NcclFunctions& nccl, const 
 
 class TransportsOfProcess {
 public:
-    TransportsOfProcess(Rendezvous& job, const NcclFunctions& nccl, const TransportParts& parts)
-        : job_(job), nccl_(nccl), parts_(parts), comms_(std::make_shared<LocalCommunicators>()) {
+    TransportsOfProcess(Rendezvous& job, const NcclFunctions& nccl, const StreamFlags* flags,
+                        const TransportParts& parts)
+        : job_(job), nccl_(nccl), flags_(flags), parts_(parts), comms_(std::make_shared<LocalCommunicators>()) {
         for (const Rank rank : parts.local)
             transports_.push_back(std::make_unique<NcclTransport>(rank, parts.groups.size(), nccl, comms_));
     }
@@ -238,17 +246,18 @@ public:
     std::vector<std::unique_ptr<Transport>> make() {
         const std::vector<MessageEnds> ends = message_ends(parts_.schedule, parts_.groups);
         const std::vector<NcclId> ids = share_ids(job_, nccl_, ends, parts_.local);
-        for (std::size_t k = 0; k < ends.size(); ++k) make(ends[k], ids[k]);
+        ReceiveGates& gates = comms_->add_gates(job_, flags_, ends, parts_);
+        for (std::size_t k = 0; k < ends.size(); ++k) make(ends[k], ids[k], gates.at(k));
         comms_->watch(parts_.monitor);
         return {std::make_move_iterator(transports_.begin()), std::make_move_iterator(transports_.end())};
     }
 
 private:
-    void make(const MessageEnds& ends, const NcclId& id) {
+    void make(const MessageEnds& ends, const NcclId& id, ReceiveGate* gate) {
         std::vector<NcclCommunicator*> begun;
         expect_success(nccl_, nccl_.group_start(), ends.name.c_str());
         try {
-            begun = begin(ends, id);
+            begun = begin(ends, id, gate);
         } catch (...) {  // the group is closed whatever came between: an open one swallows all later calls
             nccl_.group_end();
             throw;
@@ -261,7 +270,7 @@ private:
     }
 
     // Of the local members. Requires: a group of calls is open.
-    std::vector<NcclCommunicator*> begin(const MessageEnds& ends, const NcclId& id) {
+    std::vector<NcclCommunicator*> begin(const MessageEnds& ends, const NcclId& id, ReceiveGate* gate) {
         std::vector<NcclCommunicator*> begun;
         for (std::size_t k = 0; k < parts_.local.size(); ++k) {
             const auto member = ends.member_of(parts_.local[k]);
@@ -269,7 +278,7 @@ private:
             NcclCommunicator& comm = comms_->add(nccl_, ends.name, *member, parts_.monitor);
             parts_.devices[k]->make_current();
             comm.begin(id, static_cast<std::uint32_t>(ends.members.size()));
-            transports_[k]->add(ends, comm);
+            transports_[k]->add(ends, comm, gate);
             if (ends.group) transports_[k]->set_members(*ends.group, ends.members.size());
             begun.push_back(&comm);
         }
@@ -278,6 +287,7 @@ private:
 
     Rendezvous& job_;
     const NcclFunctions& nccl_;
+    const StreamFlags* const flags_;
     const TransportParts& parts_;
     std::shared_ptr<LocalCommunicators> comms_;
     std::vector<std::unique_ptr<NcclTransport>> transports_;
@@ -285,11 +295,11 @@ private:
 
 }  // namespace
 
-TransportMaker nccl_transport(Rendezvous& job, const NcclFunctions& nccl) {
-    return [&job, &nccl](const TransportParts& parts) {
+TransportMaker nccl_transport(Rendezvous& job, const NcclFunctions& nccl, const StreamFlags* flags) {
+    return [&job, &nccl, flags](const TransportParts& parts) {
         expect_own_gpus(parts);
         expect_same_calls(job, parts);
-        return TransportsOfProcess(job, nccl, parts).make();
+        return TransportsOfProcess(job, nccl, flags, parts).make();
     };
 }
 

@@ -9,6 +9,7 @@
 // kernels that wait for a partner keep nothing from running but what comes after them on their stream.
 #pragma once
 
+#include "runtime/cuda/stream_flags.h"
 #include "runtime/cuda/transport.h"
 #include "runtime/nccl/nccl_functions.h"
 #include "runtime/rendezvous/rendezvous.h"
@@ -16,7 +17,7 @@
 namespace sluice::cuda {
 
 // Compares the calls of all ranks and makes the communicators; throws where they differ, where two local ranks have one
-// GPU, and the verdict of a job that fails meanwhile. Refers to both.
-TransportMaker nccl_transport(Rendezvous& job, const NcclFunctions& nccl);
+// GPU, and the verdict of a job that fails meanwhile. Refers to all. `flags` for the gates of receives; null: none.
+TransportMaker nccl_transport(Rendezvous& job, const NcclFunctions& nccl, const StreamFlags* flags);
 
 }  // namespace sluice::cuda

@@ -39,7 +39,7 @@ bool spread(const DeviceOptions& options) {
 
 #ifdef SLUICE_HAS_NCCL
 cuda::TransportMaker transport_between_gpus(RunJob& job) {
-    return cuda::nccl_transport(job.rendezvous(), cuda::nccl_library());
+    return cuda::nccl_transport(job.rendezvous(), cuda::nccl_library(), cuda::stream_flags());
 }
 std::string nccl_version() { return cuda::nccl_version(); }
 #else

@@ -118,8 +118,8 @@ struct GpuCounts {
 #ifdef SLUICE_HAS_NCCL
 GpuMessages messages_of_gpus(std::size_t gpus, bool quick, const ProfileProgress& progress) {
     Rendezvous job({}, {"profile", 1});  // all of them are of this process
-    GpuMessages messages = cuda::profile_messages(static_cast<int>(gpus),
-                                                  cuda::nccl_transport(job, cuda::nccl_library()), quick, progress);
+    GpuMessages messages = cuda::profile_messages(
+        static_cast<int>(gpus), cuda::nccl_transport(job, cuda::nccl_library(), cuda::stream_flags()), quick, progress);
     messages.nccl = cuda::nccl_version();
     return messages;
 }

@@ -35,7 +35,7 @@ protected:
         CudaOptions options;
         options.deterministic = true;
         options.device_of_rank = local_gpus(0, {Rank{0}, Rank{1}});
-        options.transport = nccl_transport(job_, nccl_library());
+        options.transport = nccl_transport(job_, nccl_library(), stream_flags());
         return options;
     }
 

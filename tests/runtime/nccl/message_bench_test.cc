@@ -24,7 +24,7 @@ struct FakeGpus {
             devices.push_back(owned.back().get());
             memory.emplace_back(static_cast<std::size_t>(2 * bytes.value));
         }
-        transports = nccl_transport(job, fake_nccl())({schedule, schedule.groups, local, devices, monitor});
+        transports = nccl_transport(job, fake_nccl(), nullptr)({schedule, schedule.groups, local, devices, monitor});
         for (std::size_t r = 0; r < ranks; ++r) {
             const std::span<std::byte> all(memory[r]);
             MessageRank rank{transports[r].get(),

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runtime/member_share.h"
 #include "tests/runtime/nccl/fake_nccl.h"
+#include "tests/runtime/nccl/fake_stream_flags.h"
 #include "tests/support/schedule_builder.h"
 
 namespace sluice::cuda {
@@ -38,6 +39,7 @@ struct NcclJob {
     std::uint32_t processes = 2, each = 2;
     std::function<void(std::uint32_t process, Schedule&)> change = {};
     int devices = 8;  // of a process
+    std::uint32_t with_flags = 2;  // so many of the processes
 
     std::vector<std::string> run(const Body& body) const {
         static std::atomic<int> made{0};
@@ -72,7 +74,9 @@ struct NcclJob {
             parts.push_back(owned.back().get());
         }
         RunMonitor monitor;
-        const auto transports = nccl_transport(job, fake_nccl())({schedule, schedule.groups, local, parts, monitor});
+        const auto transports =
+            nccl_transport(job, fake_nccl(), job.process() < with_flags ? &fake_stream_flags() : nullptr)(
+                {schedule, schedule.groups, local, parts, monitor});
         std::vector<std::jthread> ranks;
         for (std::uint32_t k = 0; k < each; ++k)
             ranks.emplace_back([&, k] {
@@ -90,7 +94,7 @@ struct NcclJob {
 
 class NcclTransportTest : public testing::Test {
 protected:
-    void SetUp() override { reset_fake_nccl(); }
+    void SetUp() override { reset_fake_nccl(), reset_fake_stream_flags(); }
 };
 
 std::span<std::byte> bytes(std::vector<float>& values) { return std::as_writable_bytes(std::span(values)); }
@@ -176,6 +180,72 @@ TEST_F(NcclTransportTest, sends_in_both_directions_without_order_between_them) {
     EXPECT_EQ(lines, kBothFine);
 }
 
+// Of every two messages the first goes as it comes. The second is not begun before its send.
+TEST_F(NcclTransportTest, holds_receives_back_until_their_sends_begin) {
+    for (const std::uint32_t processes : {1U, 2U}) {
+        reset_fake_nccl();
+        NcclJob job{processes, 2 / processes};
+        std::atomic<bool> held{false};
+        const auto lines = job.run([&](Rank rank, Transport& transport, RunMonitor&) {
+            std::vector<float> value = {0};
+            for (int k = 0; k < 3; ++k) {
+                value[0] = rank == Rank{0} ? static_cast<float>(k) : -1;
+                if (rank == Rank{1}) {
+                    transport.receive(kCall, Rank{0}, bytes(value));
+                    EXPECT_EQ(value[0], static_cast<float>(k));
+                    continue;
+                }
+                for (int i = 0; k > 0 && !held && i < 5000; ++i) {
+                    held = fake_streams_waiting() == 1;
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                }
+                EXPECT_EQ(held, k > 0);
+                transport.send(kCall, Rank{1}, bytes(std::as_const(value)));
+                held = false;
+            }
+        });
+        EXPECT_EQ(lines, std::vector<std::string>(processes));
+        EXPECT_EQ(fake_pages_pinned(), 0U);
+    }
+}
+
+// A process on another host, or without such flags in its driver.
+TEST_F(NcclTransportTest, holds_nothing_back_where_one_end_has_no_flags) {
+    NcclJob job{2, 1};
+    job.with_flags = 1;
+    const auto lines = job.run([&](Rank rank, Transport& transport, RunMonitor&) {
+        const Rank other = rank == Rank{0} ? Rank{1} : Rank{0};
+        for (int k = 0; k < 3; ++k) {
+            std::vector<float> mine = {static_cast<float>(k)}, theirs(1);
+            std::jthread sender([&] { transport.send(kCall, other, bytes(std::as_const(mine))); });
+            transport.receive(kCall, other, bytes(theirs));
+            EXPECT_EQ(theirs[0], static_cast<float>(k));
+        }
+    });
+    EXPECT_EQ(lines, kBothFine);
+    EXPECT_EQ(fake_stream_waits(), 0U);
+}
+
+TEST_F(NcclTransportTest, a_failure_lets_receives_pass_that_are_held_back) {
+    for (const std::uint32_t processes : {1U, 2U}) {
+        reset_fake_nccl();
+        const auto lines = NcclJob{processes, 2 / processes}.run([&](Rank rank, Transport& transport, RunMonitor&) {
+            std::vector<float> value = {1};
+            if (rank == Rank{0}) {
+                transport.send(kCall, Rank{1}, bytes(std::as_const(value)));
+                while (fake_streams_waiting() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                throw EnvironmentError("the disk is full");
+            }
+            transport.receive(kCall, Rank{0}, bytes(value));
+            EXPECT_THROW(transport.receive(kCall, Rank{0}, bytes(value)), RunStopped);
+        });
+        for (const std::string& line : lines)
+            EXPECT_NE(line.find("rank 0: the disk is full"), std::string::npos) << line;
+        EXPECT_EQ(fake_streams_waiting(), 0U);
+        EXPECT_EQ(fake_pages_pinned(), 0U);
+    }
+}
+
 TEST_F(NcclTransportTest, has_a_communicator_for_every_group_and_direction) {
     EXPECT_EQ(NcclJob{}.run([](Rank, Transport&, RunMonitor&) {}), kBothFine);
     // One group of 4; 12 ordered pairs of 2. Groups that no op names have none.
@@ -211,7 +281,8 @@ TEST_F(NcclTransportTest, a_group_of_calls_is_closed_when_one_throws) {
     const std::vector<const DevicePart*> devices = {&first, &second};
     RunMonitor monitor;
     Rendezvous job({}, {"process", 1});
-    EXPECT_THROW(nccl_transport(job, nccl)({schedule, schedule.groups, local, devices, monitor}), EnvironmentError);
+    EXPECT_THROW(nccl_transport(job, nccl, nullptr)({schedule, schedule.groups, local, devices, monitor}),
+                 EnvironmentError);
     EXPECT_EQ(calls, 2);
     EXPECT_FALSE(fake_nccl_group_is_open());
 }
