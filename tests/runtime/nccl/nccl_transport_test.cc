@@ -227,23 +227,19 @@ TEST_F(NcclTransportTest, holds_nothing_back_where_one_end_has_no_flags) {
 }
 
 TEST_F(NcclTransportTest, a_failure_lets_receives_pass_that_are_held_back) {
-    for (const std::uint32_t processes : {1U, 2U}) {
-        reset_fake_nccl();
-        const auto lines = NcclJob{processes, 2 / processes}.run([&](Rank rank, Transport& transport, RunMonitor&) {
-            std::vector<float> value = {1};
-            if (rank == Rank{0}) {
-                transport.send(kCall, Rank{1}, bytes(std::as_const(value)));
-                while (fake_streams_waiting() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                throw EnvironmentError("the disk is full");
-            }
-            transport.receive(kCall, Rank{0}, bytes(value));
-            EXPECT_THROW(transport.receive(kCall, Rank{0}, bytes(value)), RunStopped);
-        });
-        for (const std::string& line : lines)
-            EXPECT_NE(line.find("rank 0: the disk is full"), std::string::npos) << line;
-        EXPECT_EQ(fake_streams_waiting(), 0U);
-        EXPECT_EQ(fake_pages_pinned(), 0U);
-    }
+    const auto lines = NcclJob{1, 2}.run([&](Rank rank, Transport& transport, RunMonitor&) {
+        std::vector<float> value = {1};
+        if (rank == Rank{0}) {
+            transport.send(kCall, Rank{1}, bytes(std::as_const(value)));
+            while (fake_streams_waiting() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            throw EnvironmentError("the disk is full");
+        }
+        transport.receive(kCall, Rank{0}, bytes(value));
+        EXPECT_THROW(transport.receive(kCall, Rank{0}, bytes(value)), RunStopped);
+    });
+    EXPECT_EQ(lines[0], "rank 0: the disk is full");
+    EXPECT_EQ(fake_streams_waiting(), 0U);
+    EXPECT_EQ(fake_pages_pinned(), 0U);
 }
 
 TEST_F(NcclTransportTest, has_a_communicator_for_every_group_and_direction) {
