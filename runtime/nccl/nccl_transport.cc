@@ -37,6 +37,8 @@ public:
             channels_[{ends.members[0], ends.members[1]}] = {&comm, gate};
     }
 
+    void begin_step() override { ++steps_; }
+
     void all_gather(const TransportCall& call, GroupId group, std::span<const std::byte> mine,
                     std::span<std::byte> all) override {
         NcclCommunicator* const comm = groups_[index(group)];
@@ -114,7 +116,7 @@ public:
     }
     void receive(const TransportCall& call, Rank from, std::span<std::byte> bytes) override {
         const Channel& from_it = channel(from, rank_);
-        if (from_it.gate != nullptr) from_it.gate->before_receive(call.stream);
+        if (from_it.gate != nullptr) from_it.gate->before_receive(call.stream, steps_ > 1);
         from_it.comm->call(call.what,
                            [&](ncclComm* c) { return nccl_.receive(bytes.data(), bytes.size(), 0, c, call.stream); });
     }
@@ -180,6 +182,7 @@ private:
     std::vector<NcclCommunicator*> groups_;  // by id; null: this rank alone, or not a member
     std::map<GroupId, std::size_t> members_;
     std::map<std::pair<Rank, Rank>, Channel> channels_;
+    std::uint64_t steps_ = 0;  // begun
 };
 
 // ---- Making

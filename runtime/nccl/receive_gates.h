@@ -4,7 +4,9 @@
 // processes of different hosts, and where the driver has no such flags, there are no gates, and kernels wait.
 //
 // Why streams cannot block each other for ever: a rank that comes to a receive has issued all that the send needs of it
-// (runtime/issue_order.h walks the programs so). What the stream waits for is never behind it on its GPU.
+// (runtime/issue_order.h walks the programs so). What the stream waits for is never behind it on its GPU. Nothing is
+// held back in the first step: there libraries load their kernels and NCCL connects, and both may wait for the whole
+// GPU.
 #pragma once
 
 #include <atomic>
@@ -25,12 +27,11 @@ class ReceiveGate {
 public:
     ReceiveGate(const StreamFlags& flags, Flag& flag) : flags_(flags), flag_(flag) {}
 
-    // The k-th receive waits for the k-th send. Not the first: that call connects, and the library may wait for the GPU
-    // meanwhile.
+    // The k-th receive waits for the k-th send, if it is to be held back at all.
     void before_send(Stream stream) { flags_.set(stream, &flag_, ++sent_); }
-    void before_receive(Stream stream) {
+    void before_receive(Stream stream, bool hold) {
         const std::uint32_t k = ++received_;
-        if (k != 1) flags_.wait(stream, &flag_, k);
+        if (hold) flags_.wait(stream, &flag_, k);
     }
 
     // Lets every receive pass that was issued.

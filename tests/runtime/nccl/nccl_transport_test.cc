@@ -180,28 +180,23 @@ TEST_F(NcclTransportTest, sends_in_both_directions_without_order_between_them) {
     EXPECT_EQ(lines, kBothFine);
 }
 
-// Of every two messages the first goes as it comes. The second is not begun before its send.
+// From the second step on.
 TEST_F(NcclTransportTest, holds_receives_back_until_their_sends_begin) {
     for (const std::uint32_t processes : {1U, 2U}) {
         reset_fake_nccl();
-        NcclJob job{processes, 2 / processes};
-        std::atomic<bool> held{false};
-        const auto lines = job.run([&](Rank rank, Transport& transport, RunMonitor&) {
-            std::vector<float> value = {0};
+        const auto lines = NcclJob{processes, 2 / processes}.run([&](Rank rank, Transport& transport, RunMonitor&) {
             for (int k = 0; k < 3; ++k) {
-                value[0] = rank == Rank{0} ? static_cast<float>(k) : -1;
+                transport.begin_step();
+                std::vector<float> value = {rank == Rank{0} ? static_cast<float>(k) : -1};
                 if (rank == Rank{1}) {
                     transport.receive(kCall, Rank{0}, bytes(value));
                     EXPECT_EQ(value[0], static_cast<float>(k));
                     continue;
                 }
-                for (int i = 0; k > 0 && !held && i < 5000; ++i) {
-                    held = fake_streams_waiting() == 1;
+                for (int i = 0; k > 0 && fake_streams_waiting() == 0 && i < 5000; ++i)
                     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                }
-                EXPECT_EQ(held, k > 0);
+                EXPECT_EQ(fake_streams_waiting(), k > 0 ? 1U : 0U);
                 transport.send(kCall, Rank{1}, bytes(std::as_const(value)));
-                held = false;
             }
         });
         EXPECT_EQ(lines, std::vector<std::string>(processes));
@@ -216,6 +211,7 @@ TEST_F(NcclTransportTest, holds_nothing_back_where_one_end_has_no_flags) {
     const auto lines = job.run([&](Rank rank, Transport& transport, RunMonitor&) {
         const Rank other = rank == Rank{0} ? Rank{1} : Rank{0};
         for (int k = 0; k < 3; ++k) {
+            transport.begin_step();
             std::vector<float> mine = {static_cast<float>(k)}, theirs(1);
             std::jthread sender([&] { transport.send(kCall, other, bytes(std::as_const(mine))); });
             transport.receive(kCall, other, bytes(theirs));
@@ -229,12 +225,11 @@ TEST_F(NcclTransportTest, holds_nothing_back_where_one_end_has_no_flags) {
 TEST_F(NcclTransportTest, a_failure_lets_receives_pass_that_are_held_back) {
     const auto lines = NcclJob{1, 2}.run([&](Rank rank, Transport& transport, RunMonitor&) {
         std::vector<float> value = {1};
+        transport.begin_step(), transport.begin_step();
         if (rank == Rank{0}) {
-            transport.send(kCall, Rank{1}, bytes(std::as_const(value)));
             while (fake_streams_waiting() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
             throw EnvironmentError("the disk is full");
         }
-        transport.receive(kCall, Rank{0}, bytes(value));
         EXPECT_THROW(transport.receive(kCall, Rank{0}, bytes(value)), RunStopped);
     });
     EXPECT_EQ(lines[0], "rank 0: the disk is full");
