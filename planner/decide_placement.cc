@@ -125,7 +125,7 @@ Bytes window_of(const PlacementContext& context, std::size_t stage, const StageP
                     hidden_h2d(cluster, backward - more_copies));
 }
 
-void decide_three_way(const PlacementContext& context, std::size_t stage, PlacementLimits limits, bool any,
+void decide_three_way(const PlacementContext& context, std::size_t stage, PlacementLimits limits, PlacementGoal goal,
                       StagePlan& plan) {
     const Bytes limit = limits.device;
     const LiveModel& model = context.models[stage];
@@ -146,7 +146,7 @@ void decide_three_way(const PlacementContext& context, std::size_t stage, Placem
         const Bytes peak = model.peak(std::vector<Bytes>(plan.activation.size()), r);
         return peak > limit ? peak - limit : Bytes{};
     };
-    problem.any = any;
+    problem.only_fit = goal == PlacementGoal::kFit;
     problem.shortages = [&](const std::vector<Bytes>& x) { return model.shortages(x, limit); };
     ThreeWayChoice choice = choose_three_way(problem);
     plan.offloaded = std::move(choice.x), plan.recomputed = std::move(choice.r);
@@ -233,10 +233,10 @@ Bytes host_share(const Scenario& s) { return s.cluster.host.usable() / s.cluster
 
 namespace {
 
-void decide_within(const PlacementContext& context, std::size_t stage, PlacementLimits limits, bool any,
+void decide_within(const PlacementContext& context, std::size_t stage, PlacementLimits limits, PlacementGoal goal,
                    StagePlan& plan) {
     const PlacementPolicy& policy = context.scenario.policy.placement;
-    if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limits, any, plan);
+    if (std::holds_alternative<ThreeWay>(policy)) return decide_three_way(context, stage, limits, goal, plan);
     if (!std::holds_alternative<AdaptiveOffload>(policy)) {
         plan.offloaded = fixed_amounts(policy, plan.activation);
         if (std::holds_alternative<RecomputeAll>(policy))
@@ -257,11 +257,11 @@ void decide_within(const PlacementContext& context, std::size_t stage, Placement
 // What is moved is pinned, and what is pinned takes page tables off the limit: more is then moved, until the tables
 // of what is moved are among those that were counted. As moving more never needs more live bytes, this grows; each round
 // by a sixteenth of the one before at most, to whole MiB: two or three rounds.
-void decide_placement(const PlacementContext& context, std::size_t stage, PlacementLimits limits, bool any,
+void decide_placement(const PlacementContext& context, std::size_t stage, PlacementLimits limits, PlacementGoal goal,
                       StagePlan& plan) {
     Bytes tables{};
     while (true) {
-        decide_within(context, stage, {limits.device - tables, limits.host}, any, plan);
+        decide_within(context, stage, {limits.device - tables, limits.host}, goal, plan);
         const Bytes moved = std::accumulate(plan.offloaded.begin(), plan.offloaded.end(), Bytes{});
         const Bytes needed = page_table_bytes(context.scenario.cluster.gpu, moved);
         if (needed <= tables) return;

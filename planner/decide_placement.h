@@ -2,6 +2,7 @@
 // many layers are recomputed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,13 +36,17 @@ void fill_windows(const PlacementContext&, std::vector<StagePlan>&);
 // An equal share of the node's host memory for every GPU.
 Bytes host_share(const Scenario&);
 
-// Decides `offloaded` and `recomputed` of one stage so that at most `device` bytes live at once, the page tables of what
-// is moved among them, and, for `three-way`, at most `host` bytes are moved. For `adaptive` this is choose_offload(), for
-// `three-way` choose_three_way(); the fixed policies ignore the limits. `any`: whatever fits will do.
+// Decides `offloaded` and `recomputed` of one stage so that at most `device` bytes live at once, the page tables of
+// what is moved among them, and, for `three-way`, at most `host` bytes are moved. For `adaptive` this is
+// choose_offload(), for `three-way` choose_three_way(); the fixed policies ignore the limits.
 struct PlacementLimits {
     Bytes device{}, host{};
 };
-void decide_placement(const PlacementContext&, std::size_t stage, PlacementLimits limits, bool any, StagePlan&);
+enum class PlacementGoal : std::uint8_t {
+    kFastest,
+    kFit,  // whatever fits will do: found sooner, and where little is left, where kFastest finds nothing
+};
+void decide_placement(const PlacementContext&, std::size_t stage, PlacementLimits, PlacementGoal, StagePlan&);
 
 // What a reader should know: copies that exceed their windows, layers that are recomputed; one line for stages in a row
 // of which the same can be said. May be empty.

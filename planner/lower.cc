@@ -161,8 +161,8 @@ bool fit_is_known(const PlacementContext& context, const Placed& placed, bool fi
     return (fewest && host_exceeds) || std::none_of(needs.begin(), needs.end(), exceeds);
 }
 
-// `only_fit`: stop as soon as it is known whether the step fits; what fits may then move more than it needs to.
-Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_fit, Rounding rounding) {
+// kFit: stop as soon as it is known whether the step fits; what fits may then move more than it needs to.
+Placed decide_and_place(const PlacementContext& context, Plan& plan, PlacementGoal goal, Rounding rounding) {
     const std::size_t stages = plan.stages.size();
     std::vector<LimitSearch> searches(stages, LimitSearch(usable_device_memory(context.scenario, Bytes{})));
     std::vector<LimitSearch> hosts(stages, LimitSearch(host_share(context.scenario)));
@@ -175,7 +175,7 @@ Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_f
             const std::int64_t first_layer = stage.first_layer;
             stage = plan.stages[s - 1], stage.first_layer = first_layer;
         } else {
-            decide_placement(context, s, {searches[s].limit(), hosts[s].limit()}, only_fit, stage);
+            decide_placement(context, s, {searches[s].limit(), hosts[s].limit()}, goal, stage);
         }
         return stage.offloaded != before.offloaded || stage.recomputed != before.recomputed;
     };
@@ -183,7 +183,7 @@ Placed decide_and_place(const PlacementContext& context, Plan& plan, bool only_f
     Placed placed = place(context, plan, rounding);
     std::optional<std::pair<std::vector<StagePlan>, Placed>> fitting;  // the latest
     for (int round = 0; round < kPlacementRounds; ++round) {
-        if (only_fit && fit_is_known(context, placed, round == 0)) break;
+        if (goal == PlacementGoal::kFit && fit_is_known(context, placed, round == 0)) break;
         const bool last = round + 1 == kPlacementRounds;
         std::vector<StagePlan> before = plan.stages;
         bool searching = false, changed = false;
@@ -262,16 +262,17 @@ PlannedStep plan_by(const Scenario& scenario, const Amounts* given, const LowerO
     if (given != nullptr)
         for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].offloaded = (*given)[s];
     const std::vector<StagePlan> undecided = plan.stages;
-    Placed placed =
-        given != nullptr ? place(context, plan, rounding) : decide_and_place(context, plan, options.only_fit, rounding);
-    // The three-way rule has two searches, for what is fastest and for what fits; where one fails the other is asked.
-    // So all that only_fit finds to fit is found here; of what is found here it may miss what it fails by far.
+    const auto [goal, other_goal] = options.only_fit ? std::pair(PlacementGoal::kFit, PlacementGoal::kFastest)
+                                                     : std::pair(PlacementGoal::kFastest, PlacementGoal::kFit);
+    Placed placed = given != nullptr ? place(context, plan, rounding) : decide_and_place(context, plan, goal, rounding);
+    // The three-way rule searches differently for what is fastest and for what fits; where one fails the other is
+    // asked. So all that only_fit finds to fit is found here; of what is found here it may miss what it fails by far.
     const auto failed = [&] {
         return options.only_fit ? just_fails(needs_of(scenario, placed)) : !fits(scenario, placed);
     };
     if (given == nullptr && std::holds_alternative<ThreeWay>(scenario.policy.placement) && failed() && !cannot_fit()) {
         plan.stages = undecided;
-        placed = decide_and_place(context, plan, !options.only_fit, rounding);
+        placed = decide_and_place(context, plan, other_goal, rounding);
     }
     result.reasons = capacity_report(scenario, placed.offloaded.step.schedule, placed.placement);
     result.memory = needs_of(scenario, placed);

@@ -30,7 +30,7 @@ public:
         const Layers none(n_, 0);
         if (may_fit(none)) {
             const ThreeWayChoice kept = evaluate(none);
-            if (kept.feasible && (p_.any || kept.added.value == 0)) return kept;
+            if (kept.feasible && (p_.only_fit || kept.added.value == 0)) return kept;
         }
         return count_vectors() <= p_.most_tried ? try_all() : by_price();
     }
@@ -176,25 +176,32 @@ private:
             });
             choice = evaluate(first(items, more));
         }
-        if (p_.any) return choice;
+        if (p_.only_fit) return choice;
         if (choice.feasible) choice = put_back(std::move(choice));
         choice.bound = std::min(choice.added, bound());
         return choice;
     }
 
-    // Keeps what turns out not to be needed, late subsequences first: they hold memory for the shortest time. A first
-    // look at the copies that hide spares most evaluations.
+    // Keeps what turns out not to be needed, late subsequences first: they hold memory for the shortest time. Only
+    // where copies that hide are enough: with fewer layers such a step is faster as long as it fits.
     ThreeWayChoice put_back(ThreeWayChoice choice) const {
-        const bool hides = fits_hidden(choice.r);
-        for (std::size_t i = n_; i-- > 0;)
-            while (choice.r[i] > 0) {
-                Layers fewer = choice.r;
-                --fewer[i];
-                if (!hides || !fits_hidden(fewer)) break;
-                ThreeWayChoice better = evaluate(fewer);
-                if (!better.feasible || better.added >= choice.added) break;
-                choice = std::move(better);
+        if (!fits_hidden(choice.r)) return choice;
+        for (std::size_t i = n_; i-- > 0;) {
+            const auto taken = static_cast<std::size_t>(choice.r[i]);
+            const auto keeping = [&](std::size_t k) {
+                Layers r = choice.r;
+                r[i] = static_cast<std::int64_t>(k);
+                return r;
+            };
+            std::size_t k = smallest(0, taken, [&](std::size_t fewer) { return fits_hidden(keeping(fewer)); });
+            if (k == taken) continue;
+            ThreeWayChoice better = evaluate(keeping(k));
+            if (!better.feasible) {  // the host takes less
+                k = smallest(k + 1, taken, [&](std::size_t fewer) { return evaluate(keeping(fewer)).feasible; });
+                better = evaluate(keeping(k));
             }
+            if (better.added < choice.added) choice = std::move(better);
+        }
         return choice;
     }
 

@@ -46,7 +46,7 @@ struct ThreeWayProblem {
     // How much more than fits lives with nothing moved; at least so many bytes have to go, since moving one frees no
     // more. May be empty.
     std::function<Bytes(const std::vector<std::int64_t>& r)> excess;
-    bool any = false;  // any choice that fits will do: neither thrift nor a bound
+    bool only_fit = false;  // any choice that fits will do: neither thrift nor a bound
     // Up to so many vectors r, all are tried: exact. Beyond, layers are taken in order of cost per byte freed, as many
     // as needed, and put back where they turn out not to be.
     std::size_t most_tried = 1024;

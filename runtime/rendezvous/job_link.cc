@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runtime/kernel_clock.h"
 #include "runtime/rendezvous/frame_contents.h"
+#include "runtime/rendezvous/process_name.h"
 #include "runtime/rendezvous/verdict_frame.h"
 
 namespace sluice {
@@ -95,7 +96,8 @@ std::vector<std::byte> JobLink::receive(std::uint32_t from) {
     throw_if_over(lock);
     if (link.parcels.empty()) {
         fail_job(FailureKind::kInternal,
-                 fmt::format("{} has ended, but {} still waits for it", names_[from], names_[process_]));
+                 fmt::format("{} {} ended, but {} still {} for it", names_[from], has(names_[from]), names_[process_],
+                             names_many(names_[process_]) ? "wait" : "waits"));
         wake();
         throw_if_over(lock);
     }
@@ -205,12 +207,13 @@ void JobLink::wait_for_events() {
 }
 
 void JobLink::serve(Link& link) {
+    const std::string& name = names_[link.process];
     const bool open = link.connection.receive();
     if (process_ == 0) watch_.heard(link.process, link.connection.last_heard());  // a large parcel comes in pieces
     try {
         while (const std::optional<Frame> frame = link.connection.next()) handle(link, *frame);
     } catch (const InputError& error) {
-        return lose(link, fmt::format("is not understood: {}", error.what()));
+        return lose(link, fmt::format("{} {} not understood: {}", name, is(name), error.what()));
     }
     if (link.trip_due) {
         link.trip_due = false;
@@ -218,7 +221,8 @@ void JobLink::serve(Link& link) {
         link.connection.queue(FrameKind::kClock);
     }
     if (!open || !link.connection.send())
-        return lose(link, "is lost: its connection ended, so it was killed or crashed");
+        return lose(link, fmt::format("{} {} lost: its connection ended, so the process was killed or crashed", name,
+                                      is(name)));
     if (leaving_ && !link.connection.has_output()) link.connection.end_output();
 }
 
@@ -283,12 +287,12 @@ void JobLink::handle_elsewhere(Link& link, const Frame& frame) {
 }
 
 // Whoever took leave, or is ending with a verdict, is expected to go.
-void JobLink::lose(Link& link, const std::string& how) {
+void JobLink::lose(Link& link, const std::string& message) {
     link.connection.close();
     if (process_ == 0) watch_.leave(link.process);
     const bool expected = link.left || verdict_ || leaving_;
     link.left = link.reported = true;
-    if (!expected) fail_job(FailureKind::kEnvironment, fmt::format("{} {}", names_[link.process], how));
+    if (!expected) fail_job(FailureKind::kEnvironment, message);
 }
 
 void JobLink::tick() {
@@ -332,9 +336,7 @@ void JobLink::watch_others() {
     }
     Link& root = links_.front();
     if (root.left || Clock::now() - root.connection.last_heard() <= limits_.watch.silence) return;
-    const double still = std::chrono::duration<double>(Clock::now() - root.connection.last_heard()).count();
-    lose(root,
-         fmt::format("has said nothing for {:.1f} s: its machine or the network is down, or it was stopped", still));
+    lose(root, silence_message(names_[0], Clock::now() - root.connection.last_heard()));
 }
 
 // ---- Failure

@@ -74,7 +74,7 @@ private:
     void handle(Link& link, const Frame& frame);
     void handle_at_root(Link& link, const Frame& frame);
     void handle_elsewhere(Link& link, const Frame& frame);
-    void lose(Link& link, const std::string& how);
+    void lose(Link& link, const std::string& message);
     void tick();
     void notice_failure();
     void give_signs_of_life();

@@ -3,17 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
+
+#include "runtime/rendezvous/process_name.h"
 
 namespace sluice {
 namespace {
 
 double seconds(std::chrono::steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// A process is named by its ranks.
-std::string_view has(std::string_view name) { return name.starts_with("ranks ") ? "have" : "has"; }
-
 }  // namespace
+
+std::string silence_message(std::string_view name, std::chrono::steady_clock::duration time) {
+    return fmt::format(
+        "{} {} said nothing for {:.1f} s: the machine or the network is down, or the process was stopped", name,
+        has(name), seconds(time));
+}
 
 JobWatch::JobWatch(std::vector<std::string> names, WatchLimits limits, Time now) : limits_(limits) {
     for (std::string& name : names) watched_.push_back({std::move(name), false, {}, now, now});
@@ -34,11 +38,7 @@ void JobWatch::leave(std::uint32_t process) { watched_[process].left = true; }
 std::optional<JobWatch::Alarm> JobWatch::check(Time now) const {
     for (std::uint32_t p = 1; p < watched_.size(); ++p) {
         const Watched& w = watched_[p];
-        if (!w.left && now - w.heard > limits_.silence)
-            return Alarm{p, true,
-                         fmt::format("{} {} said nothing for {:.1f} s: its machine or the network is down, or it was "
-                                     "stopped",
-                                     w.name, has(w.name), seconds(now - w.heard))};
+        if (!w.left && now - w.heard > limits_.silence) return Alarm{p, true, silence_message(w.name, now - w.heard)};
     }
     return stall(now);
 }

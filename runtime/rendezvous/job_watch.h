@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/step_progress.h"
@@ -15,6 +16,9 @@ struct WatchLimits {
     std::chrono::milliseconds silence{4000};  // a process that says nothing for so long is lost
     std::chrono::milliseconds stall{5000};    // when no op ends anywhere for so long the job is stuck; 0: never
 };
+
+// Of a process, by its name, that has said nothing for so long.
+std::string silence_message(std::string_view name, std::chrono::steady_clock::duration time);
 
 class JobWatch {
 public:

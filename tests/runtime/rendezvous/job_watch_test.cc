@@ -27,7 +27,8 @@ TEST_F(JobWatchTest, who_says_nothing_is_lost) {
     all_progress(false, 0, 1000);
     watch_.heard(1, at(3000));
     EXPECT_EQ(alarm(5000), "");
-    EXPECT_EQ(alarm(5001), "rank 2 has said nothing for 4.0 s: its machine or the network is down, or it was stopped");
+    EXPECT_EQ(alarm(5001),
+              "rank 2 has said nothing for 4.0 s: the machine or the network is down, or the process was stopped");
     watch_.leave(2);
     EXPECT_EQ(alarm(5001), "");
     EXPECT_EQ(watch_.check(at(7001))->process, 1U);
@@ -89,6 +90,12 @@ TEST(JobWatchOf, a_limit_of_0_means_never) {
     JobWatch watch({"rank 0"}, {seconds(4), seconds(0)}, begin);
     watch.progressed(0, {true, false, 1}, begin);
     EXPECT_FALSE(watch.check(begin + seconds(1000)));
+}
+
+TEST(JobWatch, SaysWhatAgreesWithSeveralRanks) {
+    EXPECT_EQ(
+        silence_message("ranks 2 to 3", seconds(4)),
+        "ranks 2 to 3 have said nothing for 4.0 s: the machine or the network is down, or the process was stopped");
 }
 
 }  // namespace
