@@ -193,13 +193,15 @@ private:
                 r[i] = static_cast<std::int64_t>(k);
                 return r;
             };
-            std::size_t k = smallest(0, taken, [&](std::size_t fewer) { return fits_hidden(keeping(fewer)); });
+            // A first look at the copies that hide, then at what the host takes at least, spares most evaluations.
+            const auto works = [&](std::size_t fewer) {
+                const Layers r = keeping(fewer);
+                return may_fit(r) && evaluate(r).feasible;
+            };
+            const std::size_t hides = smallest(0, taken, [&](std::size_t k) { return fits_hidden(keeping(k)); });
+            const std::size_t k = smallest(hides, taken, works);
             if (k == taken) continue;
             ThreeWayChoice better = evaluate(keeping(k));
-            if (!better.feasible) {  // the host takes less
-                k = smallest(k + 1, taken, [&](std::size_t fewer) { return evaluate(keeping(fewer)).feasible; });
-                better = evaluate(keeping(k));
-            }
             if (better.added < choice.added) choice = std::move(better);
         }
         return choice;

@@ -129,7 +129,7 @@ TEST(GpuProfileReport, TheCalibrationIsReadBack) {
 // Two parts of one GPU, with the figures of the kernels of one.
 TEST(GpuProfileReport, PartsAreReadBack) {
     GpuFigures f = figures();
-    f.part = {2, 64, 1.25, 1.01, BytesPerSecond{1.5e12}, Seconds{6e-6}};
+    f.part = {2, 64, 1.25, BytesPerSecond{1.5e12}, Seconds{6e-6}};
     const GpuProfileReport r = report_of(std::move(f), "split", "split-here");
     const Written written(r);
     const Calibration& c = written.calibration;

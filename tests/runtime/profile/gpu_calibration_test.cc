@@ -126,7 +126,7 @@ GpuFigures part_of_an_h200() {
     };
     f.pointwise = {residual(16_MiB, 9e12), residual(1_GiB, 3481e9)};
     f.copies.rates = {{256_MiB, BytesPerSecond{55e9}, BytesPerSecond{55e9}, {}, {}}};
-    f.part = {2, 64, 1.2, 1, BytesPerSecond{1.2e12}, Seconds{1e-5}};
+    f.part = {2, 64, 1.2, BytesPerSecond{1.2e12}, Seconds{1e-5}};
     return f;
 }
 
