@@ -17,6 +17,7 @@ using Layers = std::vector<std::int64_t>;  // r, by subsequence
 struct Item {
     std::size_t subsequence = 0;
     Bytes freed{};  // beyond what its hidden copies free already, those of the subsequence before included
+    Bytes widened{};  // of that, what the copies of the subsequence before gain
     Seconds cost{};
     // seconds per byte
     double price() const { return freed.value > 0 ? cost.value / static_cast<double>(freed.value) : 1e300; }
@@ -137,10 +138,14 @@ private:
         std::vector<Item> items;
         for (std::size_t i = 0; i < n_; ++i)
             for (std::int64_t k = 1; k <= p_.layers && p_.cheap[i].value > 0; ++k)
-                items.push_back({i, freed(i, k), p_.recompute[i]});
+                items.push_back({i, freed(i, k), window_growth(i, k), p_.recompute[i]});
+        sort_by_price(items);
+        return items;
+    }
+
+    static void sort_by_price(std::vector<Item>& items) {
         std::stable_sort(items.begin(), items.end(),
                          [](const Item& a, const Item& b) { return a.price() < b.price(); });
-        return items;
     }
 
     Layers first(const std::vector<Item>& items, std::size_t count) const {
@@ -178,7 +183,7 @@ private:
         }
         if (p_.only_fit) return choice;
         if (choice.feasible) choice = put_back(std::move(choice));
-        choice.bound = std::min(choice.added, bound());
+        choice.bound = std::min(choice.added, bound(items));
         return choice;
     }
 
@@ -208,28 +213,24 @@ private:
     }
 
     // Each shortage by itself has to be covered, at best by the cheapest bytes, split at will.
-    Seconds bound() const {
+    Seconds bound(const std::vector<Item>& all) const {
         if (!p_.shortages) return {};
         const Layers none(n_, 0);
         std::vector<Bytes> x(n_);
         for (std::size_t i = 0; i < n_; ++i) x[i] = hidden(i, none);
         Seconds most{};
-        for (const Shortage& shortage : p_.shortages(x)) most = std::max(most, cover(shortage));
+        for (const Shortage& shortage : p_.shortages(x)) most = std::max(most, cover(shortage, all));
         return most;
     }
 
-    Seconds cover(const Shortage& shortage) const {
-        std::vector<Item> items;
-        for (std::size_t i = 0; i < n_; ++i)
-            for (std::int64_t k = 1; k <= p_.layers && p_.cheap[i].value > 0; ++k) {
-                Bytes amount = window_growth(i, k);
-                if (shortage.holds[i] == Shortage::Holds::kRest) amount = freed(i, k);
-                if (shortage.holds[i] == Shortage::Holds::kAll) amount += p_.cheap[i];
-                amount += p_.quantum;  // what rounding may have kept
-                items.push_back({i, amount, p_.recompute[i]});
-            }
-        std::stable_sort(items.begin(), items.end(),
-                         [](const Item& a, const Item& b) { return a.price() < b.price(); });
+    Seconds cover(const Shortage& shortage, std::vector<Item> items) const {
+        for (Item& item : items) {
+            const Shortage::Holds holds = shortage.holds[item.subsequence];
+            if (holds != Shortage::Holds::kRest) item.freed = item.widened;
+            if (holds == Shortage::Holds::kAll) item.freed += p_.cheap[item.subsequence];
+            item.freed += p_.quantum;  // what rounding may have kept
+        }
+        sort_by_price(items);
         Bytes left = shortage.bytes;
         Seconds cost{};
         for (const Item& item : items) {
