@@ -22,11 +22,6 @@ namespace {
 constexpr std::size_t kMostParcels = 2;  // a call is answered before the next one
 constexpr std::chrono::milliseconds kTick{50};
 
-std::string cut(std::string text, std::size_t most) {
-    if (text.size() > most) text = text.substr(0, most - 4) + " ...";
-    return text;
-}
-
 Descriptor make_bell() {
     Descriptor bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!bell) throw EnvironmentError(fmt::format("eventfd: {}", std::strerror(errno)));
@@ -39,7 +34,6 @@ JobLink::JobLink(std::uint32_t process, JoinedJob job, const JobLimits& limits)
     : process_(process),
       names_(std::move(job.names)),
       limits_(limits),
-      in_flight_limit_(std::min(kLongestInFlight, std::size_t{12000} / names_.size() + 40)),
       bell_(make_bell()),
       watch_(names_, limits.watch, Clock::now()) {
     for (std::size_t i = 0; i < job.connections.size(); ++i) {
@@ -130,7 +124,7 @@ void JobLink::watch(JobRun run) {
     run_.emplace(names_[process_], std::move(run));
     run_ends_ = false;
     last_in_flight_.clear();
-    if (failure_) stop_run(failure_->kind, failure_->message);
+    if (failure_) stop_run(failure_->kind(), failure_->message());
 }
 
 // Without the lock where it may wait for the device: the thread has to be able to end the process meanwhile.
@@ -147,7 +141,7 @@ void JobLink::unwatch() {
 
 // Of a run that is being unwound, what it did last.
 std::string JobLink::in_flight() {
-    return run_ && !run_ends_ ? cut(run_->in_flight(), in_flight_limit_) : last_in_flight_;
+    return run_ && !run_ends_ ? JobFailure::cut_in_flight(run_->in_flight(), names_.size()) : last_in_flight_;
 }
 
 StepProgress JobLink::progress() {
@@ -258,7 +252,7 @@ void JobLink::handle_at_root(Link& link, const Frame& frame) {
         case FrameKind::kInFlight: {
             std::string text = decode_text(frame.payload, kLargestNotice);
             link.reported = true;
-            if (failure_) failure_->in_flight[link.process] = cut(std::move(text), in_flight_limit_);
+            if (failure_) failure_->report(link.process, std::move(text));
             return;
         }
         default:
@@ -274,8 +268,7 @@ void JobLink::handle_elsewhere(Link& link, const Frame& frame) {
             return link.connection.queue(FrameKind::kClockIs, encode_time(steady_now()));
         case FrameKind::kStop: {
             const JobVerdict told = decode_verdict(frame.payload);
-            if (!failure_)
-                failure_ = Failure{told.kind, told.line, Clock::now(), std::vector<std::string>(names_.size())};
+            if (!failure_) failure_.emplace(told.kind, told.line, names_.size(), Clock::now());
             link.connection.queue(FrameKind::kInFlight, encode_text(in_flight()));
             return stop_run(told.kind, told.line);
         }
@@ -344,18 +337,10 @@ void JobLink::watch_others() {
 
 void JobLink::fail_job(FailureKind kind, const std::string& message) {
     if (failure_ || verdict_) return;
-    const std::string named = cut(message, kLongestMessage);
-    failure_ = Failure{kind, named, Clock::now(), std::vector<std::string>(names_.size())};
-    failure_->in_flight[process_] = in_flight();
-    for (Link& link : links_) {
-        if (!link.connection.open()) continue;
-        if (process_ == 0)
-            link.connection.queue(FrameKind::kStop, encode(JobVerdict{kind, named}));
-        else
-            link.connection.queue(FrameKind::kFailure, encode(JobVerdict{kind, named}));
-        link.connection.send();
-    }
-    stop_run(kind, named);
+    failure_.emplace(kind, message, names_.size(), Clock::now());
+    failure_->report(process_, in_flight());
+    tell_all(process_ == 0 ? FrameKind::kStop : FrameKind::kFailure, {kind, failure_->message()});
+    stop_run(kind, failure_->message());
     changed_.notify_all();
 }
 
@@ -366,29 +351,21 @@ void JobLink::stop_run(FailureKind kind, const std::string& message) {
 // Process 0 waits for what all were doing; the others for what process 0 then says, a little longer.
 void JobLink::conclude_when_reported() {
     if (!failure_ || verdict_) return;
-    const Clock::duration since = Clock::now() - failure_->at;
+    const Clock::duration since = failure_->age(Clock::now());
     if (process_ == 0) {
         const bool all = std::all_of(links_.begin(), links_.end(),
                                      [](const Link& link) { return link.reported || !link.connection.open(); });
         if (!all && since < limits_.reports) return;
-        const JobVerdict verdict = own_verdict();
-        for (Link& link : links_)
-            if (link.connection.open())
-                link.connection.queue(FrameKind::kVerdict, encode(verdict)), link.connection.send();
-        return conclude(verdict);
+        tell_all(FrameKind::kVerdict, failure_->verdict());
+        return conclude(failure_->verdict());
     }
-    if (!links_.front().connection.open() || since > limits_.reports + std::chrono::seconds(1)) conclude(own_verdict());
+    if (!links_.front().connection.open() || since > limits_.reports + std::chrono::seconds(1))
+        conclude(failure_->verdict());
 }
 
-JobVerdict JobLink::own_verdict() const {
-    std::string line = failure_->message;
-    bool first = true;
-    for (const std::string& text : failure_->in_flight) {
-        if (text.empty()) continue;
-        line += (first ? "; in flight: " : "; ") + text;
-        first = false;
-    }
-    return {failure_->kind, std::move(line)};
+void JobLink::tell_all(FrameKind what, const JobVerdict& verdict) {
+    for (Link& link : links_)
+        if (link.connection.open()) link.connection.queue(what, encode(verdict)), link.connection.send();
 }
 
 void JobLink::conclude(JobVerdict verdict) {

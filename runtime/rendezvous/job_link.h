@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/rendezvous/connection.h"
+#include "runtime/rendezvous/job_failure.h"
 #include "runtime/rendezvous/job_member.h"
 #include "runtime/rendezvous/job_watch.h"
 #include "runtime/rendezvous/join_job.h"
@@ -60,13 +61,6 @@ private:
         bool trip_due = false;
         std::vector<RoundTrip> trips;
     };
-    // What came first. At the others it is told by process 0.
-    struct Failure {
-        FailureKind kind = FailureKind::kEnvironment;
-        std::string message;
-        Clock::time_point at;
-        std::vector<std::string> in_flight;  // by process
-    };
 
     void run();
     void wait_for_events();
@@ -81,12 +75,12 @@ private:
     void watch_others();
     void fail_job(FailureKind kind, const std::string& message);
     void stop_run(FailureKind kind, const std::string& message);
+    void tell_all(FrameKind what, const JobVerdict& verdict);
     void conclude_when_reported();
     void conclude(JobVerdict verdict);
     std::string in_flight();
     StepProgress progress();
     std::string named(const std::string& message) const;
-    JobVerdict own_verdict() const;
     void abandon_when_stuck();
     bool finished() const;
     Link& link_to(std::uint32_t process);
@@ -96,7 +90,6 @@ private:
     const std::uint32_t process_;
     const std::vector<std::string> names_;
     const JobLimits limits_;
-    const std::size_t in_flight_limit_;
     Descriptor bell_;  // written to wake the thread
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -106,7 +99,7 @@ private:
     bool run_ends_ = false;       // it is about to be watched no more
     std::string last_in_flight_;  // of a run that is watched no more
     bool waiting_ = false;        // the caller, in receive()
-    std::optional<Failure> failure_;
+    std::optional<JobFailure> failure_;  // told by process 0 at the others
     std::optional<JobVerdict> verdict_;
     Clock::time_point verdict_at_, signed_at_, leaving_at_;
     bool leaving_ = false;
