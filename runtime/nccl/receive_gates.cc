@@ -93,30 +93,37 @@ ReceiveGates::ReceiveGates(Rendezvous& job, const StreamFlags* flags, const std:
                            std::span<const Rank> local)
     : flags_(flags) {
     if (std::all_of(ends.begin(), ends.end(), [](const MessageEnds& e) { return e.group.has_value(); })) return;
+    const std::size_t bytes = ends.size() * sizeof(Flag);
     Offer own;
     for (const Rank rank : local) own.ranks.push_back(static_cast<std::uint32_t>(index(rank)));
-    if (flags != nullptr) pages_[job.process()] = FlagPage::of(SharedPage::make(ends.size() * sizeof(Flag)), *flags);
+    if (flags != nullptr) pages_[job.process()] = FlagPage::of(SharedPage::make(bytes), *flags);
     own.has_flags = pages_[job.process()] != nullptr;
     if (own.has_flags) own.place = pages_[job.process()]->place();
     const std::vector<Offer> offers = exchange(job, own);
 
-    std::vector<std::byte> seen(ends.size());
-    std::map<std::size_t, FlagPage*> page_of;  // by channel, of those with a local end
-    for (std::size_t k = 0; k < ends.size(); ++k) {
-        if (ends[k].group || !own.has_flags) continue;
-        const Rank from = ends[k].members[0], to = ends[k].members[1];
-        const auto sender = std::find_if(offers.begin(), offers.end(), [&](const Offer& o) { return o.runs(from); });
-        if ((!has(local, from) && !has(local, to)) || sender == offers.end() || !sender->has_flags) continue;
-        const auto process = static_cast<std::uint32_t>(sender - offers.begin());
+    // Of the process that runs the rank; null where one of the two has none.
+    const auto page_of = [&](Rank rank) -> FlagPage* {
+        const auto offer = std::find_if(offers.begin(), offers.end(), [&](const Offer& o) { return o.runs(rank); });
+        if (!own.has_flags || offer == offers.end() || !offer->has_flags) return nullptr;
+        const auto process = static_cast<std::uint32_t>(offer - offers.begin());
         if (!pages_.contains(process)) {
-            std::optional<SharedPage> page = SharedPage::open(sender->place, ends.size() * sizeof(Flag));
+            std::optional<SharedPage> page = SharedPage::open(offer->place, bytes);
             pages_[process] = page ? FlagPage::of(std::move(*page), *flags) : nullptr;
         }
-        page_of[k] = pages_[process].get();
-        if (has(local, to) && page_of[k] != nullptr) seen[k] = std::byte{1};
+        return pages_[process].get();
+    };
+    std::map<std::size_t, FlagPage*> pages;  // by channel, of those with a local end
+    std::vector<std::byte> seen(ends.size());
+    for (std::size_t k = 0; k < ends.size(); ++k) {
+        if (ends[k].group) continue;
+        const Rank from = ends[k].members[0], to = ends[k].members[1];
+        FlagPage* const page = has(local, from) || has(local, to) ? page_of(from) : nullptr;
+        if (page == nullptr) continue;
+        pages[k] = page;
+        if (has(local, to)) seen[k] = std::byte{1};
     }
     const std::vector<std::byte> agreed = agree(job, seen);
-    for (const auto& [k, page] : page_of)
+    for (const auto& [k, page] : pages)
         if (agreed[k] != std::byte{0}) gates_.try_emplace(k, *flags, page->at(k));
 }
 
