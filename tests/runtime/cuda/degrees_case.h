@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <iostream>
 #include <ostream>
 #include <span>
 #include <string>
@@ -61,6 +62,7 @@ inline void expect_gradients_of_one_rank(std::span<const Degrees> all, const Opt
     const double loss = expected.report.loss.value(), norm = expected.report.gradient_norm;
     for (const Degrees& d : all) {
         SCOPED_TRACE(testing::Message() << d);
+        std::cout << "  " << d << std::endl;  // where it stands if it does not end
         const Scenario s = scenario_of(d);
         Session gpu(s, lowered_schedule(s), cuda_engine(options_of(d)));
         const StepResult got = step_of(gpu, parameters, tokens);
