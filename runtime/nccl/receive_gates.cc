@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "runtime/nccl/shared_page.h"
+#include "runtime/rendezvous/shared_page.h"
 #include "runtime/rendezvous/wire.h"
 
 namespace sluice::cuda {

@@ -90,8 +90,8 @@ std::vector<std::byte> JobLink::receive(std::uint32_t from) {
     throw_if_over(lock);
     if (link.parcels.empty()) {
         fail_job(FailureKind::kInternal,
-                 fmt::format("{} {} ended, but {} still {} for it", names_[from], has(names_[from]), names_[process_],
-                             names_many(names_[process_]) ? "wait" : "waits"));
+                 fmt::format("{} {} ended, but {} still {} for it", names_[from], has_or_have(names_[from]),
+                             names_[process_], names_many(names_[process_]) ? "wait" : "waits"));
         wake();
         throw_if_over(lock);
     }
@@ -207,7 +207,7 @@ void JobLink::serve(Link& link) {
     try {
         while (const std::optional<Frame> frame = link.connection.next()) handle(link, *frame);
     } catch (const InputError& error) {
-        return lose(link, fmt::format("{} {} not understood: {}", name, is(name), error.what()));
+        return lose(link, fmt::format("{} {} not understood: {}", name, is_or_are(name), error.what()));
     }
     if (link.trip_due) {
         link.trip_due = false;
@@ -216,7 +216,7 @@ void JobLink::serve(Link& link) {
     }
     if (!open || !link.connection.send())
         return lose(link, fmt::format("{} {} lost: its connection ended, so the process was killed or crashed", name,
-                                      is(name)));
+                                      is_or_are(name)));
     if (leaving_ && !link.connection.has_output()) link.connection.end_output();
 }
 

@@ -16,7 +16,7 @@ double seconds(std::chrono::steady_clock::duration time) { return std::chrono::d
 std::string silence_message(std::string_view name, std::chrono::steady_clock::duration time) {
     return fmt::format(
         "{} {} said nothing for {:.1f} s: the machine or the network is down, or the process was stopped", name,
-        has(name), seconds(time));
+        has_or_have(name), seconds(time));
 }
 
 JobWatch::JobWatch(std::vector<std::string> names, WatchLimits limits, Time now) : limits_(limits) {
@@ -62,7 +62,7 @@ std::optional<JobWatch::Alarm> JobWatch::stall(Time now) const {
     return Alarm{*stillest, false,
                  fmt::format("no op of any rank has ended for {:.1f} s: the step is stuck; {} {} been still for "
                              "longest, {:.1f} s",
-                             seconds(now - latest), w.name, has(w.name), seconds(now - w.moved))};
+                             seconds(now - latest), w.name, has_or_have(w.name), seconds(now - w.moved))};
 }
 
 }  // namespace sluice

@@ -105,10 +105,6 @@ void remove_abandoned(const MeetingPoint& point, const Address& address) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-}
-
 Descriptor listen_at(const MeetingPoint& point) {
     const Address address = address_of(point);
     if (!point.path.empty()) remove_abandoned(point, address);

@@ -6,7 +6,7 @@
 namespace sluice {
 
 inline bool names_many(std::string_view name) { return name.starts_with("ranks "); }
-inline std::string_view is(std::string_view name) { return names_many(name) ? "are" : "is"; }
-inline std::string_view has(std::string_view name) { return names_many(name) ? "have" : "has"; }
+inline std::string_view is_or_are(std::string_view name) { return names_many(name) ? "are" : "is"; }
+inline std::string_view has_or_have(std::string_view name) { return names_many(name) ? "have" : "has"; }
 
 }  // namespace sluice

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/error.h"
+
 namespace sluice::cuda {
 namespace {
 
@@ -12,10 +14,11 @@ bool pin(std::span<std::byte>) { return ++pinned > 0; }
 void unpin(std::span<std::byte>) noexcept { --pinned; }
 void set(Stream, Flag* flag, std::uint32_t value) { flag->value = value; }
 void wait(Stream, const Flag* flag, std::uint32_t value) {
+    const auto reached = [&] { return static_cast<std::int32_t>(flag->value - value) >= 0; };
     ++waits, ++waiting;
-    while (static_cast<std::int32_t>(flag->value - value) < 0)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; !reached() && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     --waiting;
+    if (!reached()) throw EnvironmentError("a stream waits for ever");
 }
 void drain() {}
 

@@ -227,7 +227,9 @@ TEST_F(NcclTransportTest, a_failure_lets_receives_pass_that_are_held_back) {
         std::vector<float> value = {1};
         transport.begin_step(), transport.begin_step();
         if (rank == Rank{0}) {
-            while (fake_streams_waiting() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            for (int i = 0; fake_streams_waiting() == 0 && i < 5000; ++i)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            EXPECT_EQ(fake_streams_waiting(), 1U);
             throw EnvironmentError("the disk is full");
         }
         EXPECT_THROW(transport.receive(kCall, Rank{0}, bytes(value)), RunStopped);

@@ -1,5 +1,5 @@
 // Memory that processes share, found by where it is and known by its token.
-#include "runtime/nccl/shared_page.h"
+#include "runtime/rendezvous/shared_page.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

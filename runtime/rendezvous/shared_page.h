@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "runtime/rendezvous/meeting_socket.h"
+#include "runtime/rendezvous/descriptor.h"
 
 namespace sluice {
 

@@ -4,12 +4,13 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include "runtime/cuda/stream_events.h"
-#include "runtime/nccl/shared_page.h"
 
 namespace sluice::cuda {
 namespace {
@@ -20,12 +21,12 @@ protected:
         int count = 0;
         if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) GTEST_SKIP() << "no GPU";
         ASSERT_NE(stream_flags(), nullptr);
-        page = std::make_unique<SharedPage>(SharedPage::make(sizeof(Flag)));
-        ASSERT_TRUE(stream_flags()->pin(page->pages()));
-        flag = reinterpret_cast<Flag*>(page->bytes().data());
+        page = std::make_unique<Page>();
+        ASSERT_TRUE(stream_flags()->pin(std::as_writable_bytes(std::span(page->flags))));
+        flag = page->flags.data();
     }
     void TearDown() override {
-        if (page) stream_flags()->unpin(page->pages());
+        if (page) stream_flags()->unpin(std::as_writable_bytes(std::span(page->flags)));
     }
 
     static bool passes(Event event) {
@@ -37,7 +38,10 @@ protected:
         return !happened(event);
     }
 
-    std::unique_ptr<SharedPage> page;
+    struct alignas(4096) Page {
+        std::array<Flag, 64> flags{};
+    };
+    std::unique_ptr<Page> page;
     Flag* flag = nullptr;
 };
 

@@ -1,4 +1,4 @@
-#include "runtime/nccl/shared_page.h"
+#include "runtime/rendezvous/shared_page.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
