@@ -42,7 +42,7 @@ bool near(Bytes predicted, Bytes measured, double tolerance) {
 
 Verdict judge_pool(const PoolPair& p, double tolerance) {
     return {fmt::format("peak of {} {}", p.host ? "node" : "rank", p.owner),
-            near(p.predicted_live, p.measured_live, tolerance) && near(p.predicted_arena, p.measured_arena, tolerance),
+            near(p.predicted_live, p.measured_live, tolerance) && p.predicted_arena == p.measured_arena,
             fmt::format("live {} B predicted, {} B measured; arena {} B, {} B", p.predicted_live.value,
                         p.measured_live.value, p.predicted_arena.value, p.measured_arena.value),
             tolerance_text(tolerance)};
@@ -78,7 +78,8 @@ std::vector<Verdict> judge(const Comparison& c, const Tolerances& t) {
     if (t.exposed_copy) verdicts.push_back(judge_share("exposed_copy", exposed_copy, c, *t.exposed_copy));
     if (t.bubble) verdicts.push_back(judge_share("bubble", bubble, c, *t.bubble));
     if (t.peak)
-        for (const PoolPair& pool : c.pools) verdicts.push_back(judge_pool(pool, *t.peak));
+        for (const PoolPair& pool : c.pools)
+            verdicts.push_back(judge_pool(pool, pool.host ? t.node_peak.value_or(*t.peak) : *t.peak));
     judge_classes(c, t, verdicts);
     return verdicts;
 }

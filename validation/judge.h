@@ -16,7 +16,8 @@ struct Tolerances {
     std::optional<double> step;          // of the measured step
     std::optional<double> exposed_copy;  // difference of the exposed copies' shares of their steps
     std::optional<double> bubble;        // difference of the bubbles' shares of their steps
-    std::optional<double> peak;          // of the measured bytes, live and arena, of every pool; 0: to the byte
+    std::optional<double> peak;          // of the measured live bytes of every pool; 0: to the byte, as arenas always
+    std::optional<double> node_peak;     // the same of what the ranks of a node pin, in place of `peak`
     std::optional<double>
         every_class;  // of the measured busy time of every op class that has at least `least_class` of all
     std::map<std::string, double, std::less<>> classes;  // of that class, however small
@@ -35,8 +36,8 @@ std::vector<Verdict> judge(const Comparison&, const Tolerances&);
 // "10%" or "0.5%" is 0.1 or 0.005. Throws InputError "place: got ..., expected a percentage ...".
 double parse_percentage(std::string_view text, std::string_view place);
 
-// A file of tolerances: lines "step 10%", "exposed_copy 2%", "bubble 3%", "peak 0%", "classes 20%", "class gemm 10%";
-// "#" begins a comment. Replaces what it gives. Throws InputError "origin:line: ...".
+// A file of tolerances: lines "step 10%", "exposed_copy 2%", "bubble 3%", "peak 0%", "node_peak 2%", "classes 20%",
+// "class gemm 10%"; "#" begins a comment. Replaces what it gives. Throws InputError "origin:line: ...".
 void read_tolerances(std::string_view text, std::string_view origin, Tolerances& tolerances);
 
 }  // namespace sluice

@@ -11,7 +11,8 @@
 namespace sluice {
 namespace {
 
-constexpr std::array<std::string_view, 6> kKeys{"step", "exposed_copy", "bubble", "peak", "classes", "class"};
+constexpr std::array<std::string_view, 7> kKeys{"step",      "exposed_copy", "bubble", "peak",
+                                                "node_peak", "classes",      "class"};
 
 std::vector<std::string_view> words_of(std::string_view line) {
     line = line.substr(0, line.find('#'));
@@ -30,6 +31,7 @@ std::optional<double>& field_of(Tolerances& t, std::string_view key) {
            : key == "exposed_copy" ? t.exposed_copy
            : key == "bubble"       ? t.bubble
            : key == "peak"         ? t.peak
+           : key == "node_peak"    ? t.node_peak
                                    : t.every_class;
 }
 
@@ -37,9 +39,9 @@ void read_line(const std::vector<std::string_view>& words, std::string_view plac
     const std::string_view key = words.front();
     if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
         const std::string nearest = nearest_name(key, kKeys);
-        throw InputError(fmt::format("{}: got {}, expected step, exposed_copy, bubble, peak, classes or class{}", place,
-                                     quote(key),
-                                     nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
+        throw InputError(
+            fmt::format("{}: got {}, expected step, exposed_copy, bubble, peak, node_peak, classes or class{}", place,
+                        quote(key), nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
     }
     const std::size_t expected = key == "class" ? 3 : 2;
     if (words.size() != expected)

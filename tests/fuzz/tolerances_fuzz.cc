@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         require(sluice::is_one_line(e.what()), "a message is one line");
         require(std::string_view(e.what()).starts_with("fuzzed:"), "a message names its place");
     }
-    for (const auto& ratio : {t.step, t.exposed_copy, t.peak, t.every_class}) check_ratio(ratio);
+    for (const auto& ratio : {t.step, t.exposed_copy, t.peak, t.node_peak, t.every_class}) check_ratio(ratio);
     for (const auto& [name, ratio] : t.classes) check_ratio(ratio);
     return 0;
 }

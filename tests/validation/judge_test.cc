@@ -16,7 +16,7 @@ Comparison comparison() {
     c.measured_mean.exposed_h2d = Seconds{1};
     c.classes = {{"gemm", 4, 4, {Seconds{8}, Seconds{10}}, {}, {}},
                  {"norm", 4, 4, {Seconds{0.01}, Seconds{0.02}}, {}, {}}};
-    c.pools = {{false, 3, 1000_B, 1000_B, 2000_B, 2001_B}};
+    c.pools = {{false, 3, 1000_B, 1001_B, 2000_B, 2000_B}};
     return c;
 }
 
@@ -52,6 +52,26 @@ TEST(Judge, BubblesAreComparedAsSharesOfTheirSteps) {
     EXPECT_EQ(verdicts(t, c), "pass ops\nfail bubble\n");
 }
 
+TEST(Judge, NodesHaveAToleranceOfTheirOwn) {
+    Comparison c = comparison();
+    c.pools = {{false, 3, 1000_B, 1000_B, 2000_B, 2000_B}, {true, 0, 1000_B, 1020_B, 2000_B, 2000_B}};
+    Tolerances t;
+    t.peak = 0;
+    EXPECT_EQ(verdicts(t, c), "pass ops\npass peak of rank 3\nfail peak of node 0\n");
+    t.node_peak = 0.02;
+    EXPECT_EQ(verdicts(t, c), "pass ops\npass peak of rank 3\npass peak of node 0\n");
+    c.pools[0].measured_live = 1001_B;
+    EXPECT_EQ(verdicts(t, c), "pass ops\nfail peak of rank 3\npass peak of node 0\n");
+}
+
+TEST(Judge, ArenasAreEqualToTheByteWhateverTheTolerance) {
+    Comparison c = comparison();
+    c.pools = {{false, 3, 1000_B, 1000_B, 2000_B, 2001_B}};
+    Tolerances t;
+    t.peak = 1;
+    EXPECT_EQ(verdicts(t, c), "pass ops\nfail peak of rank 3\n");
+}
+
 TEST(Judge, FailsOpsThatATraceLacks) {
     Comparison c = comparison();
     c.only_predicted.push_back(OpId{4});
@@ -61,10 +81,12 @@ TEST(Judge, FailsOpsThatATraceLacks) {
 TEST(ReadTolerances, OfAFile) {
     Tolerances t;
     t.peak = 0;
-    read_tolerances("# what counts\nstep 7.5%\n\n  exposed_copy 2%  # share\nclasses 20%\nclass gemm 5%\n", "t", t);
+    read_tolerances(
+        "# what counts\nstep 7.5%\n\n  exposed_copy 2%  # share\nclasses 20%\nclass gemm 5%\nnode_peak 2%\n", "t", t);
     EXPECT_EQ(t.step, 0.075);
     EXPECT_EQ(t.exposed_copy, 0.02);
     EXPECT_EQ(t.peak, 0) << "stays";
+    EXPECT_EQ(t.node_peak, 0.02);
     EXPECT_EQ(t.every_class, 0.2);
     EXPECT_EQ(t.classes.at("gemm"), 0.05);
 }
@@ -72,7 +94,8 @@ TEST(ReadTolerances, OfAFile) {
 TEST(ReadTolerances, RefusesEverythingElse) {
     const std::pair<const char*, const char*> cases[] = {
         {"steps 5%",
-         "t:1: got \"steps\", expected step, exposed_copy, bubble, peak, classes or class; did you mean \"step\"?"},
+         "t:1: got \"steps\", expected step, exposed_copy, bubble, peak, node_peak, classes or class; did you mean "
+         "\"step\"?"},
         {"step 5% 6%", "t:1: got 3 words, expected \"step PERCENT%\""},
         {"\nclass gemm", "t:2: got 2 words, expected \"class NAME PERCENT%\""},
         {"step 5", "t:1: got \"5\", expected a percentage from 0% to 1000%, as in 10%"},

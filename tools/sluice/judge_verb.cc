@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 
 struct ToleranceFlags {
-    std::string file, step, exposed_copy, bubble, peak, classes, some_classes;
+    std::string file, step, exposed_copy, bubble, peak, node_peak, classes, some_classes;
 };
 
 // "gemm=10%,copy_out=20%".
@@ -42,6 +42,7 @@ void apply(const ToleranceFlags& flags, Tolerances& t) {
         t.exposed_copy = parse_percentage(flags.exposed_copy, "sluice judge: --exposed-copy");
     if (!flags.bubble.empty()) t.bubble = parse_percentage(flags.bubble, "sluice judge: --bubble");
     if (!flags.peak.empty()) t.peak = parse_percentage(flags.peak, "sluice judge: --peak");
+    if (!flags.node_peak.empty()) t.node_peak = parse_percentage(flags.node_peak, "sluice judge: --node-peak");
     if (!flags.classes.empty()) t.every_class = parse_percentage(flags.classes, "sluice judge: --classes");
     if (!flags.some_classes.empty()) read_classes(flags.some_classes, t);
 }
@@ -128,7 +129,8 @@ int judge_verb(const Arguments& arguments) {
          {"--exposed-copy", "PERCENT", "the same of the exposed copies' share of the step, a difference (2%)",
           &flags.exposed_copy},
          {"--bubble", "PERCENT", "the same of the bubble's share of the step (not judged)", &flags.bubble},
-         {"--peak", "PERCENT", "the same of the peak of every memory pool (0%: to the byte)", &flags.peak},
+         {"--peak", "PERCENT", "the same of the most live bytes of every memory pool (0%: to the byte)", &flags.peak},
+         {"--node-peak", "PERCENT", "the same of what the ranks of a node pin together (as --peak)", &flags.node_peak},
          {"--classes", "PERCENT", "the same of every op class with 1% of the busy time or more (not judged)",
           &flags.classes},
          {"--class", "NAME=PERCENT", "the same of one op class, or of several: gemm=10%,copy_out=20%",
