@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "runtime/cpu/vocabulary_loss.h"
+#include "runtime/cuda/attention.h"
 #include "runtime/cuda/device_views.h"
 #include "runtime/cuda/gemm.h"
 #include "runtime/vocabulary_shard.h"
@@ -29,6 +30,11 @@ constexpr Bytes workspace_bytes(std::int64_t weight_shards) {
 // subsequence).
 inline constexpr Bytes kTokenIdBytes{2 * sizeof(TokenId)}, kSortedTokenBytes{4 * sizeof(std::int32_t)};
 inline constexpr Bytes kTokenBytes = kTokenIdBytes + kSortedTokenBytes;
+
+// Taken by the driver when a plan of attention runs for the first time, for its kernel; every stretch of queries has a
+// plan of its own (measured: validation/h200.md).
+inline constexpr Bytes kAttentionKernelBytes = 128_KiB;
+inline constexpr Bytes kAttentionKernelBytesPerToken = kAttentionKernelBytes / AttentionPlans::kQueriesAtOnce.value;
 
 // Taken by the driver: an entry of 8 bytes for every page of 4 KiB of host memory that is registered, whatever pages
 // the host itself uses (measured: validation/h200.md).

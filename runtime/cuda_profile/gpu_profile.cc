@@ -105,7 +105,7 @@ public:
         timer_.keep_busy({}, {});
         load_.reset();
         out_.machine.reserved = reserved();
-        out_.machine.reserved_per_token = kTokenBytes;
+        out_.machine.reserved_per_token = kTokenBytes + kAttentionKernelBytesPerToken;
         out_.machine.reserved_per_pinned_gib = kPageTableBytesPerPinnedGib;
         progress_("done", 1);
         return std::move(out_);
