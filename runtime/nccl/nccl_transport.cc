@@ -116,7 +116,7 @@ public:
     }
     void receive(const TransportCall& call, Rank from, std::span<std::byte> bytes) override {
         const Channel& from_it = channel(from, rank_);
-        if (from_it.gate != nullptr) from_it.gate->before_receive(call.stream, steps_ > 1);
+        if (from_it.gate != nullptr) hold_back(*from_it.gate, call.stream);
         from_it.comm->call(call.what,
                            [&](ncclComm* c) { return nccl_.receive(bytes.data(), bytes.size(), 0, c, call.stream); });
     }
@@ -162,6 +162,10 @@ private:
         });
         const int ended = nccl_.group_end();
         return first != kNcclSuccess ? first : ended;
+    }
+
+    void hold_back(ReceiveGate& gate, Stream stream) const {
+        steps_ > 1 ? gate.before_receive(stream) : gate.let_receive_pass();
     }
 
     std::size_t members_of(GroupId group) const { return members_.at(group); }

@@ -6,7 +6,7 @@
 // Why streams cannot block each other for ever: a rank that comes to a receive has issued all that the send needs of it
 // (runtime/issue_order.h walks the programs so). What the stream waits for is never behind it on its GPU. Nothing is
 // held back in the first step: there libraries load their kernels and NCCL connects, and both may wait for the whole
-// GPU.
+// GPU (tests/runtime/cuda/waiting_stream_test.cc).
 #pragma once
 
 #include <atomic>
@@ -27,12 +27,10 @@ class ReceiveGate {
 public:
     ReceiveGate(const StreamFlags& flags, Flag& flag) : flags_(flags), flag_(flag) {}
 
-    // The k-th receive waits for the k-th send, if it is to be held back at all.
+    // The k-th receive waits for the k-th send, unless it is let pass.
     void before_send(Stream stream) { flags_.set(stream, &flag_, ++sent_); }
-    void before_receive(Stream stream, bool hold) {
-        const std::uint32_t k = ++received_;
-        if (hold) flags_.wait(stream, &flag_, k);
-    }
+    void before_receive(Stream stream) { flags_.wait(stream, &flag_, ++received_); }
+    void let_receive_pass() { ++received_; }
 
     // Lets every receive pass that was issued.
     void open() noexcept { flag_.value.store(received_ + kFar); }
