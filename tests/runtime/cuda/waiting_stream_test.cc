@@ -1,5 +1,5 @@
-// What a stream that waits for a flag holds up on its GPU. Receives are held back so (runtime/nccl/receive_gates.h), and
-// a rank goes on issuing meanwhile: that must not wait for the flag, once everything has run.
+// What a stream that waits for a flag holds up on its GPU. Receives are held back so (runtime/nccl/receive_gates.h),
+// and a rank goes on issuing meanwhile: that must not wait for the flag, once everything has run.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -107,8 +107,8 @@ TEST_F(WhileAStreamWaits, WhatHasRunOnceRunsOnOtherStreams) {
 
     Gemms gemms;
     gemms.prepare(gemm_shape(Transpose::kNo, x, Transpose::kYes, y, z, Store::kOverwrite), nullptr, {});
-    expect_done_meanwhile(
-        "a product", [&] { gemms.run(nullptr, Transpose::kNo, x, Transpose::kYes, y, z, Store::kOverwrite); });
+    expect_done_meanwhile("a product",
+                          [&] { gemms.run(nullptr, Transpose::kNo, x, Transpose::kYes, y, z, Store::kOverwrite); });
 
     const AttentionInput input{256, 256, 4, 2, 64};
     AttentionOnDevice attention(input, std::vector<float>(size_of(input.keys(), 2 * input.kv_width())));
