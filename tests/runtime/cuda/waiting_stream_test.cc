@@ -72,10 +72,11 @@ protected:
     }
     void TearDown() override {
         if (page_) stream_flags()->unpin(std::as_writable_bytes(std::span(page_.get(), 1)));
+        LibraryOnDevice::TearDown();
     }
 
-    // `put` puts work on the default stream. Its first time may wait for the whole GPU; how that is, is printed. The
-    // second time work is put there and done while the other stream still waits.
+    // `put` puts work on the default stream. The first time that may wait for the whole GPU: whether it does is printed.
+    // The second time work is put there and done while the other stream still waits.
     template <class Put>
     void expect_done_meanwhile(const char* what, const Put& put) {
         const auto done_meanwhile = [&](std::chrono::milliseconds at_most) {
