@@ -10,8 +10,8 @@ namespace sluice {
 Bytes page_table_bytes(const Gpu&, Bytes pinned);
 
 // What a rank that pins so many bytes has on its GPU beside its arena: context and libraries, what its engine keeps,
-// the tokens of the step (every rank has those of the whole batch), page tables. The margin is not in it: nothing uses
-// that.
+// what grows with the tokens of the step (every rank has those of the whole batch), page tables. The margin is not in
+// it: nothing uses that.
 Bytes beyond_arena_bytes(const Scenario&, Bytes pinned);
 
 // What is left for the arena of a rank that pins so many bytes; 0 where nothing is.

@@ -19,7 +19,7 @@ struct Gpu {
     FlopsPerSecond peak{};              // dense bf16 tensor-core peak, the denominator of MFU; of a part
     BytesPerSecond memory_bandwidth{};  // nominal HBM bandwidth; of the device
     std::int64_t parts = 1;             // 1: none; else gpus_per_node
-    Bytes reserved_per_token{};         // besides, for every token of a step: what a rank's engine keeps of it
+    Bytes reserved_per_token{};         // besides, for every token of a step: ids, and loaded kernels
     Bytes reserved_per_pinned_gib{};    // besides, for every GiB that the rank pins: the GPU's page tables
     Bytes margin{};                     // left free on top: what runs may need above these numbers
 

@@ -203,8 +203,9 @@ std::string beyond_text(const Prediction& p) {
     std::string text = fmt::format("  beside the arena {}", format(all));
     if (all > gpu.reserved) {
         const Bytes tables = page_table_bytes(gpu, pinned);
-        text += fmt::format(": context, libraries and engine {}, tokens {}, page tables of what is pinned {}",
-                            format(gpu.reserved), format(all - gpu.reserved - tables), format(tables));
+        text += fmt::format(
+            ": context, libraries and engine {}, what grows with tokens {}, page tables of what is pinned {}",
+            format(gpu.reserved), format(all - gpu.reserved - tables), format(tables));
     }
     return text + "\n";
 }
