@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {
@@ -13,9 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct File : testing::Test {
-    fs::path folder = fs::path(testing::TempDir()) / "sluice_file_test";
-    void SetUp() override { fs::remove_all(folder), fs::create_directories(folder); }
-    void TearDown() override { fs::remove_all(folder); }
+    const TemporaryFolder temporary;
+    const fs::path folder = temporary.path();
     std::size_t entries() const {
         return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
     }

@@ -14,6 +14,7 @@
 #include "scenarios/read_hf_config.h"
 #include "scenarios/scenario.h"
 #include "scenarios/write_hf_config.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {
@@ -596,13 +597,9 @@ TEST(JsonTree, PlacesAndTexts) {
 class HfConfigFiles : public testing::Test {
 protected:
     void SetUp() override {
-        const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-        folder_ = std::filesystem::path(testing::TempDir()) / ("sluice-hf-config-" + name);
-        std::filesystem::remove_all(folder_);
         for (const char* sub : {"architectures", "models/Llama 3 8B"})
             std::filesystem::create_directories(folder_ / sub);
     }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
 
     void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
 
@@ -622,7 +619,8 @@ protected:
         }
     }
 
-    std::filesystem::path folder_;
+    const TemporaryFolder temporary_;
+    const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(HfConfigFiles, AreFoundByPath) {

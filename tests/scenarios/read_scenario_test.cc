@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "scenarios/policy_names.h"
 #include "scenarios/scenario.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {
@@ -301,18 +302,13 @@ TEST(ReadScenario, NameComesFromTheFile) {
     EXPECT_EQ(parse_scenario(text, "-.yaml", kValid).name, "scenario");
 }
 
-// A folder of its own per test, removed at the end.
 class NamedFiles : public testing::Test {
 protected:
     void SetUp() override {
-        const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
-        folder_ = std::filesystem::path(testing::TempDir()) / ("sluice-named-files-" + name);
-        std::filesystem::remove_all(folder_);
         for (const char* subfolder : {"architectures", "clusters", "calibrations"})
             std::filesystem::create_directories(folder_ / subfolder);
         std::filesystem::copy_file(kShipped / "tiny.yaml", folder_ / "tiny.yaml");
     }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
 
     void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
     void copy(const std::string& name, const std::string& more = "") {
@@ -320,7 +316,8 @@ protected:
     }
     std::string fingerprint() { return read_scenario(folder_ / "tiny.yaml").fingerprint; }
 
-    std::filesystem::path folder_;
+    const TemporaryFolder temporary_;
+    const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(NamedFiles, BesideTheScenarioComeFirst) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "random_schedule.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {
@@ -73,9 +74,8 @@ TEST(ScheduleBinary, NamesTheByteAndWhatIsWrong) {
 }
 
 struct ScheduleFile : testing::Test {
-    fs::path folder = fs::path(testing::TempDir()) / "sluice_schedule_file_test";
-    void SetUp() override { fs::remove_all(folder), fs::create_directories(folder); }
-    void TearDown() override { fs::remove_all(folder); }
+    const TemporaryFolder temporary;
+    const fs::path folder = temporary.path();
 };
 
 TEST_F(ScheduleFile, ReadsEitherFormWhateverTheName) {

@@ -15,6 +15,7 @@
 #include "tests/sim/round_machine.h"
 #include "tests/support/golden_file.h"
 #include "tests/support/schedule_builder.h"
+#include "tests/support/temporary_folder.h"
 #include "traces/trace_file.h"
 
 namespace sluice {
@@ -94,8 +95,8 @@ TEST(Simulate, DISABLED_PrintFingerprint) {
 TEST(Simulate, SameBytesAtOtherAddresses) {
     const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
     for (int run = 0; run < 2; ++run) {
-        const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "sluice_fingerprint.txt";
-        std::filesystem::remove(file);
+        const TemporaryFolder folder;
+        const std::filesystem::path file = folder / "fingerprint.txt";
         const std::string command = "SLUICE_FINGERPRINT_FILE='" + file.string() + "' '" + self.string() +
                                     "' --gtest_also_run_disabled_tests "
                                     "--gtest_filter=Simulate.DISABLED_PrintFingerprint >/dev/null 2>&1";

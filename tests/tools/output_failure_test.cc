@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/file.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/tools/run_sluice.h"
-#include "tests/tools/temporary_folder.h"
 
 namespace sluice {
 namespace {

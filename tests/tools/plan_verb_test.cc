@@ -5,9 +5,9 @@
 #include <string>
 
 #include "tests/support/golden_file.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/tools/derived_scenario.h"
 #include "tests/tools/run_sluice.h"
-#include "tests/tools/temporary_folder.h"
 
 namespace sluice {
 namespace {

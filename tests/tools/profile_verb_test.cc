@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "scenarios/scenario.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/tools/run_sluice.h"
-#include "tests/tools/temporary_folder.h"
 
 namespace sluice {
 namespace {

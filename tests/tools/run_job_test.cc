@@ -3,7 +3,6 @@
 #include "tools/sluice/run_job.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "runtime/decoder/cpu_engine.h"
 #include "runtime/stand_in.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/tools/derived_scenario.h"
 #include "tests/tools/small_training.h"
 #include "tools/sluice/training_run.h"
@@ -32,8 +32,8 @@ PlannedRun planned(const SmallTraining& training) {
 // Calls `body` for each of `processes`; returns what each threw.
 std::vector<std::string> run_jobs(std::uint32_t processes, const Schedule& schedule,
                                   const std::function<void(RunJob&)>& body) {
-    static std::atomic<int> made{0};
-    const std::string path = testing::TempDir() + "run_job." + std::to_string(getpid()) + "." + std::to_string(made++);
+    const TemporaryFolder folder;
+    const std::string path = folder / "meeting";
     std::vector<std::string> lines(processes);
     std::vector<std::jthread> threads;
     for (std::uint32_t p = 0; p < processes; ++p)

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tests/tools/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 

@@ -12,6 +12,7 @@
 #include "example_trace.h"
 #include "golden_file.h"
 #include "random_trace.h"
+#include "tests/support/temporary_folder.h"
 #include "trace_builder.h"
 #include "traces/trace.pb.h"
 #include "traces/trace_check.h"
@@ -77,7 +78,8 @@ TEST(TraceFile, KeepsOddValues) {
 TEST(TraceFile, StaysReadable) { expect_golden("example.sltrace", written(example_trace())); }
 
 TEST(TraceFile, RoundTripsThroughAFile) {
-    const auto path = std::filesystem::path(testing::TempDir()) / "sluice_trace_file_test.sltrace";
+    const TemporaryFolder folder;
+    const std::filesystem::path path = folder / "a.sltrace";
     const Trace trace = random_trace(3);
     write_trace(path, trace);
     EXPECT_TRUE(read_trace(path) == trace);
@@ -86,7 +88,7 @@ TEST(TraceFile, RoundTripsThroughAFile) {
     EXPECT_THROW(read_trace(path), InputError);
     std::filesystem::remove(path);
     EXPECT_THROW(read_trace(path), InputError);
-    EXPECT_THROW(read_trace(testing::TempDir()), InputError);
+    EXPECT_THROW(read_trace(folder.path()), InputError);
     EXPECT_THROW(write_trace(path / "no folder", trace), EnvironmentError);
 }
 

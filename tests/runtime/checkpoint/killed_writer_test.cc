@@ -11,7 +11,7 @@
 
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "tests/runtime/checkpoint/small_checkpoint.h"
-#include "tests/tools/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {

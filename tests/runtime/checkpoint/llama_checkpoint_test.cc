@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/write_checkpoint.h"
-#include "tests/tools/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "runtime/checkpoint/safetensors_file.h"
 #include "runtime/checkpoint/write_safetensors.h"
-#include "tests/tools/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/data/open_tokens.h"
 #include "runtime/data/shuffled_index.h"
 #include "tests/runtime/data/token_files.h"
-#include "tests/tools/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "runtime/data/open_tokens.h"
 #include "tests/runtime/data/token_files.h"
-#include "tests/tools/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {

@@ -2,7 +2,6 @@
 #include "runtime/nccl/nccl_transport.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,6 +14,7 @@
 #include "tests/runtime/nccl/fake_nccl.h"
 #include "tests/runtime/nccl/fake_stream_flags.h"
 #include "tests/support/schedule_builder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice::cuda {
 namespace {
@@ -42,9 +42,8 @@ struct NcclJob {
     std::uint32_t with_flags = 2;  // so many of the processes
 
     std::vector<std::string> run(const Body& body) const {
-        static std::atomic<int> made{0};
-        const std::string path =
-            testing::TempDir() + "nccl_job." + std::to_string(getpid()) + "." + std::to_string(made++);
+        const TemporaryFolder folder;
+        const std::string path = folder / "meeting";
         std::vector<std::string> lines(processes);
         std::vector<std::jthread> threads;
         for (std::uint32_t p = 0; p < processes; ++p)

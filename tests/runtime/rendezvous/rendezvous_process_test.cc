@@ -1,7 +1,6 @@
 // Real processes, killed, stopped and misled at random points of a run: all others end in time with one line.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include <thread>
 
 #include "tests/support/process_group.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {
@@ -22,10 +22,7 @@ constexpr std::chrono::seconds kLimit{10};  // what the product promises
 
 class ToyJob {
 public:
-    explicit ToyJob(const std::string& steps) : steps_(steps) {
-        static int made = 0;
-        meeting_ = "file:" + testing::TempDir() + "toy_job." + std::to_string(getpid()) + "." + std::to_string(made++);
-    }
+    explicit ToyJob(const std::string& steps) : steps_(steps) {}
 
     void start(std::uint32_t rank, const std::vector<std::string>& mischief = {}, const std::string& digest = "11") {
         std::vector<std::string> command = {SLUICE_TOY_JOB, meeting_, digest, steps_};
@@ -77,10 +74,13 @@ public:
         return before == std::string::npos ? text : text.substr(before + 1);
     }
 
-    ProcessGroup group;
-
 private:
-    std::string steps_, meeting_;
+    const std::string steps_;
+    const TemporaryFolder folder_;
+    const std::string meeting_ = "file:" + (folder_ / "meeting");
+
+public:
+    ProcessGroup group;  // last: it ends before its folder goes
 };
 
 TEST(RendezvousProcesses, run_to_their_end) {

@@ -15,16 +15,12 @@
 #include "runtime/rendezvous/call_parcel.h"
 #include "runtime/rendezvous/connection.h"
 #include "runtime/rendezvous/meeting_socket.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sluice {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::string new_path() {
-    static std::atomic<int> made{0};
-    return testing::TempDir() + "rendezvous." + std::to_string(getpid()) + "." + std::to_string(made++);
-}
 
 std::vector<std::byte> filled(std::size_t count, int value) {
     return std::vector<std::byte>(count, static_cast<std::byte>(value));
@@ -44,7 +40,8 @@ JobLimits quick() {
 std::vector<std::string> run_job(std::uint32_t processes, const std::function<void(Rendezvous&)>& body,
                                  const std::function<void(std::uint32_t, LaunchPlace&, JobMember&)>& change = {},
                                  const JobLimits& limits = quick()) {
-    const std::string path = new_path();
+    const TemporaryFolder folder;
+    const std::string path = folder / "meeting";
     std::vector<std::string> lines(processes);
     {
         std::vector<std::jthread> threads;
@@ -201,7 +198,8 @@ TEST(Rendezvous, processes_that_do_not_belong_together_are_refused_everywhere) {
 TEST(Rendezvous, says_who_has_not_come) {
     JobLimits limits = quick();
     limits.join = milliseconds(300);
-    const std::string path = new_path();
+    const TemporaryFolder folder;
+    const std::string path = folder / "meeting";
     try {
         Rendezvous({0, 3, 0, {path, "", 0}}, {"rank 0", 7}, limits);
         FAIL();
@@ -213,7 +211,8 @@ TEST(Rendezvous, says_who_has_not_come) {
 
 // A socket that was left behind is replaced; a file that is none is left alone.
 TEST(Rendezvous, takes_an_abandoned_meeting_point_only) {
-    const std::string path = new_path();
+    const TemporaryFolder folder;
+    const std::string path = folder / "meeting";
     { const Descriptor left = listen_at({path, "", 0}); }
     ASSERT_TRUE(std::filesystem::exists(path));
     EXPECT_TRUE(listen_at({path, "", 0}));
@@ -230,7 +229,8 @@ TEST(Rendezvous, takes_an_abandoned_meeting_point_only) {
 
 // Garbage, silence and half a hello, before and while the others come.
 TEST(Rendezvous, strangers_do_not_keep_a_job_from_beginning) {
-    const std::string path = new_path();
+    const TemporaryFolder folder;
+    const std::string path = folder / "meeting";
     const auto until = [] { return std::chrono::steady_clock::now() + std::chrono::seconds(5); };
     std::vector<std::string> lines(2);
     std::vector<std::jthread> threads;

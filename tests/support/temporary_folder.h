@@ -15,7 +15,7 @@ namespace sluice {
 class TemporaryFolder {
 public:
     TemporaryFolder() {
-        std::string pattern = (std::filesystem::path(testing::TempDir()) / "sluice_command_XXXXXX").string();
+        std::string pattern = (std::filesystem::path(testing::TempDir()) / "sluice_test_XXXXXX").string();
         if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp: " + pattern);
         path_ = pattern;
     }
