@@ -41,10 +41,12 @@ bool near(Bytes predicted, Bytes measured, double tolerance) {
 }
 
 Verdict judge_pool(const PoolPair& p, double tolerance) {
+    const bool same_arena = p.predicted_arena == p.measured_arena;
     return {fmt::format("peak of {} {}", p.host ? "node" : "rank", p.owner),
-            near(p.predicted_live, p.measured_live, tolerance) && p.predicted_arena == p.measured_arena,
-            fmt::format("live {} B predicted, {} B measured; arena {} B, {} B", p.predicted_live.value,
-                        p.measured_live.value, p.predicted_arena.value, p.measured_arena.value),
+            near(p.predicted_live, p.measured_live, tolerance) && same_arena,
+            fmt::format("live {} B predicted, {} B measured; arena {} B, {} B{}", p.predicted_live.value,
+                        p.measured_live.value, p.predicted_arena.value, p.measured_arena.value,
+                        same_arena ? "" : ", expected the same"),
             tolerance_text(tolerance)};
 }
 

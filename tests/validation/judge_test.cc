@@ -70,6 +70,7 @@ TEST(Judge, ArenasAreEqualToTheByteWhateverTheTolerance) {
     Tolerances t;
     t.peak = 1;
     EXPECT_EQ(verdicts(t, c), "pass ops\nfail peak of rank 3\n");
+    EXPECT_TRUE(judge(c, t)[1].got.ends_with("arena 2000 B, 2001 B, expected the same"));
 }
 
 TEST(Judge, FailsOpsThatATraceLacks) {
