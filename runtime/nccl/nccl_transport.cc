@@ -116,7 +116,8 @@ public:
     }
     void receive(const TransportCall& call, Rank from, std::span<std::byte> bytes) override {
         const Channel& from_it = channel(from, rank_);
-        if (from_it.gate != nullptr) hold_back(*from_it.gate, call.stream);
+        if (from_it.gate != nullptr)
+            steps_ > 1 ? from_it.gate->before_receive(call.stream) : from_it.gate->let_receive_pass();
         from_it.comm->call(call.what,
                            [&](ncclComm* c) { return nccl_.receive(bytes.data(), bytes.size(), 0, c, call.stream); });
     }
@@ -162,10 +163,6 @@ private:
         });
         const int ended = nccl_.group_end();
         return first != kNcclSuccess ? first : ended;
-    }
-
-    void hold_back(ReceiveGate& gate, Stream stream) const {
-        steps_ > 1 ? gate.before_receive(stream) : gate.let_receive_pass();
     }
 
     std::size_t members_of(GroupId group) const { return members_.at(group); }
