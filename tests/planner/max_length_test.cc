@@ -65,6 +65,11 @@ TEST(MaxLength, AgreesWithTryingEveryLength) {
     }
 }
 
+std::int64_t longest(const Scenario& s) {
+    const MaxLength found = max_length(s);
+    return found.longest ? found.longest->candidate.scenario.sequence.value : 0;
+}
+
 TEST(MaxLength, TheLongestFitsAndTheNextDoesNot) {
     for (const auto& [name, scenario] : cases()) {
         const MaxLength found = max_length(scenario);
@@ -93,6 +98,13 @@ TEST(MaxLength, TheLongestFitsWhereBothMemoriesAreShort) {
     EXPECT_FALSE(plan_step(found.failing->candidate.scenario).feasible());
 }
 
+// The length at which a whole step was run on one H200 (validation/h200.md): another one is to be run before it is
+// named.
+TEST(MaxLength, OfAnH200IsTheOneThatWasRun) {
+    const Scenario s = read_scenario(std::string(SLUICE_SOURCE_DIR) + "/scenarios/dense-7b4-1m-h200x1.yaml");
+    EXPECT_EQ(longest(s), 1'081'600);
+}
+
 TEST(MaxLength, WhatLengthsAreMultiplesOf) {
     EXPECT_EQ(length_step(fixed_choices()), kStep);
     Scenario s = open_choices();
@@ -110,11 +122,6 @@ TEST(MaxLength, NothingFits) {
     EXPECT_FALSE(found.longest.has_value());
     ASSERT_TRUE(found.failing.has_value());
     EXPECT_NE(worst_need(found.failing->memory), nullptr);
-}
-
-std::int64_t longest(const Scenario& s) {
-    const MaxLength found = max_length(s);
-    return found.longest ? found.longest->candidate.scenario.sequence.value : 0;
 }
 
 TEST(MaxLength, GrowsWithMemory) {
